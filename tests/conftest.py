@@ -1,0 +1,36 @@
+"""Servers and databases for every test. A server that a test asks for is started here, never looked for."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import Postgres, PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The PostgreSQL server that all tests share; do it no harm.
+
+    It is our own, unless HEADWAY_TEST_POSTGRES_URL names another on which databases may be created.
+    """
+    if url := os.environ.get("HEADWAY_TEST_POSTGRES_URL"):
+        yield Postgres(url)
+        return
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    """The URL of an empty database, for this test alone."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def private_postgres() -> Iterator[PostgresServer]:
+    """A server for this test alone, to be stopped, killed and started again."""
+    with PostgresServer() as server:
+        yield server
