@@ -1,0 +1,41 @@
+"""Which jobs are meant: one form for library, CLI, messages and REST."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from headway.model.errors import InvalidJob
+from headway.model.states import Label, State
+
+TimeField = Literal["created", "run", "started", "finished"]
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """All given conditions must hold. Listed newest first; `cursor` is the id after which to go on."""
+
+    states: tuple[str, ...] = ()
+    """States and labels, any case."""
+    kind: str | None = None
+    queue: str | None = None
+    name: str | None = None
+    name_prefix: str | None = None
+    key: str | None = None
+    tag: str | None = None
+    created_by: str | None = None
+    time: TimeField = "created"
+    since: datetime | None = None
+    until: datetime | None = None
+    cursor: UUID | None = None
+    limit: int = 50
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.limit <= 1000:
+            raise InvalidJob(f"limit must be from 1 to 1000, not {self.limit}", field="limit")
+        known = {*State, *Label}
+        for state in self.states:
+            if state.lower() not in known:
+                raise InvalidJob(f"unknown state {state!r}: use one of {', '.join(sorted(known))}", field="state")

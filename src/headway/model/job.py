@@ -1,0 +1,369 @@
+"""A job as data: what is submitted, what is stored, what a worker holds, how it ends."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from headway.model.errors import InvalidJob
+from headway.model.retry import Failure, Retry
+from headway.model.states import Outcome, State
+
+INLINE_LIMIT = 256 * 1024
+"""Arguments above this are refused; results above it are stored in chunks."""
+CHUNK = 64 * 1024
+METADATA_LIMIT = 4 * 1024
+SUSPECT_LOSSES = 2
+"""Lost this often, a job is run alone in a fresh child process to find out whether it kills its worker."""
+UNPROVEN_LOSSES = 6
+"""Lost this often without a surviving witness, a job counts as poison all the same."""
+
+
+class OnConflict(StrEnum):
+    """What a submission does when another open job has the same key."""
+
+    ALLOW = "allow"
+    REJECT = "reject"
+    WAIT = "wait"
+    SKIP = "skip"
+    REPLACE = "replace"
+
+
+class OnParentFailure(StrEnum):
+    """What becomes of a job when one that it waits for didn't complete."""
+
+    CANCEL = "cancel"
+    RUN = "run"
+    HOLD = "hold"
+
+
+class Dedupe(msgspec.Struct, frozen=True):
+    """Within `window` seconds after a submission with this key, further ones get the earlier job."""
+
+    key: str
+    window: float = 3600.0
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as asked for, complete and checked, ready to be stored."""
+
+    id: UUID
+    kind: str
+    name: str
+    payload: str
+    """JSON, made and read by the executor of this kind."""
+    key: str | None = None
+    queue: str = "default"
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: float = 0.0
+    """Seconds after acceptance, counted by the store's clock; only without `run_at`."""
+    timeout: float | None = None
+    retry: Retry | None = None
+    on_conflict: OnConflict = OnConflict.ALLOW
+    dedupe: Dedupe | None = None
+    after: tuple[UUID, ...] = ()
+    on_parent_failure: OnParentFailure = OnParentFailure.CANCEL
+    hold: bool = False
+    expires_at: datetime | None = None
+    expires_in: float | None = None
+    retain: float | None = None
+    """Keep the job this many seconds after its end instead of the queue's retention."""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] | None = None
+    created_by: str | None = None
+    correlation_id: str | None = None
+    traceparent: str | None = None
+    code_version: str | None = None
+
+    def __post_init__(self) -> None:
+        if not -100 <= self.priority <= 100:
+            raise InvalidJob(f"priority must be from -100 to 100, not {self.priority}", field="priority")
+        if not self.queue or len(self.queue) > 200:
+            raise InvalidJob(f"queue must be a name of 1 to 200 characters, not {self.queue!r}", field="queue")
+        if len(self.payload) > INLINE_LIMIT:
+            raise InvalidJob(
+                f"the arguments of {self.name!r} take {len(self.payload):,} bytes, the limit is {INLINE_LIMIT:,}: "
+                "store the data elsewhere and pass a reference to it",
+                field="payload",
+            )
+        if self.metadata is not None and len(msgspec.json.encode(self.metadata)) > METADATA_LIMIT:
+            raise InvalidJob(f"metadata must not exceed {METADATA_LIMIT:,} bytes of JSON", field="metadata")
+
+    @property
+    def conflict_key(self) -> str:
+        return self.key or self.name
+
+    @property
+    def plain(self) -> bool:
+        """Needs no look at other jobs: may be coalesced with others into one statement."""
+        return self.key is None and self.on_conflict is OnConflict.ALLOW and self.dedupe is None and not self.after
+
+    def digest(self) -> bytes:
+        """Equal for repeats of the same submission; tells a repeat from another job with the same id."""
+        content = f"{self.kind}\0{self.name}\0{self.key}\0{self.queue}\0{self.priority}\0{self.payload}"
+        return hashlib.blake2b(content.encode(), digest_size=16).digest()
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """The store's answer to a submission: the job it became, or the earlier one that stands for it."""
+
+    job_id: UUID
+    state: State
+    run_at: datetime
+    created_at: datetime
+    deduplicated: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an attempt ended as it did, for people."""
+
+    type: str
+    message: str
+    traceback: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a running job says it is."""
+
+    done: float
+    total: float | None = None
+    text: str | None = None
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the store tells about one job, as of one moment."""
+
+    id: UUID
+    kind: str
+    name: str
+    key: str
+    queue: str
+    priority: int
+    state: State
+    label: str
+    outcome: Outcome | None
+    payload: str
+    desired_at: datetime
+    run_at: datetime
+    created_at: datetime
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    expires_at: datetime | None
+    attempt: int
+    failures: int
+    losses: int
+    token: int
+    timeout: float | None
+    retry: Retry | None
+    error: ErrorInfo | None
+    progress: Progress | None
+    wait_reason: str | None
+    hold: bool
+    on_parent_failure: OnParentFailure
+    tags: tuple[str, ...]
+    metadata: dict[str, Any] | None
+    created_by: str | None
+    correlation_id: str | None
+    traceparent: str | None
+    code_version: str | None
+    worker: str | None
+    after: tuple[UUID, ...]
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at a job, earlier or current."""
+
+    number: int
+    outcome: Outcome | None
+    error: ErrorInfo | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    worker: str | None
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a job's history."""
+
+    at: datetime
+    what: str
+    """A state the job entered, or an act on it: `cancel`, `retry`, `give_back`, `snooze`, `edit`…"""
+    by: str | None = None
+    detail: str | None = None
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A result as stored: small ones in `data`, large ones in chunks to be read one after another."""
+
+    content_type: str
+    size: int
+    data: bytes | None
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A job in a worker's hands: what is needed to run it, and the token that every write about it carries.
+
+    The order of the fields is the order of the columns that the stores' claim statements return.
+    """
+
+    id: UUID
+    token: int
+    lease_id: UUID
+    kind: str
+    name: str
+    queue: str
+    payload: str
+    attempt: int
+    failures: int
+    losses: int
+    timeout: float | None = None
+    retry: str | None = None
+    correlation_id: str | None = None
+    traceparent: str | None = None
+
+    @property
+    def suspect(self) -> bool:
+        """May be killing its workers: to be run alone, in a child process of its own."""
+        return self.losses >= SUSPECT_LOSSES
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a job, as its worker saw it. Built by the named constructors only."""
+
+    job_id: UUID
+    token: int
+    state: State
+    outcome: Outcome
+    ran: float | None
+    """Seconds since the attempt began (None: it never did): the store works out `started_at` by its own clock."""
+    result: bytes | None = None
+    error: str | None = None
+
+    @classmethod
+    def succeeded(cls, claim: Claim, ran: float | None, result: bytes | None) -> Finish:
+        return cls(
+            job_id=claim.id, token=claim.token, state=State.COMPLETED, outcome=Outcome.SUCCEEDED, ran=ran, result=result
+        )
+
+    @classmethod
+    def failed(cls, claim: Claim, ran: float | None, error: ErrorInfo, outcome: Outcome = Outcome.FAILED) -> Finish:
+        return cls(
+            job_id=claim.id, token=claim.token, state=State.FAILED, outcome=outcome, ran=ran, error=encode(error)
+        )
+
+    @classmethod
+    def cancelled(cls, claim: Claim, ran: float | None, reason: str) -> Finish:
+        return cls(
+            job_id=claim.id,
+            token=claim.token,
+            state=State.CANCELLED,
+            outcome=Outcome.CANCELLED,
+            ran=ran,
+            error=encode(ErrorInfo("Cancelled", reason)),
+        )
+
+
+ReleaseReason = Literal["retry", "snooze", "give_back", "parked", "lost"]
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """A job going back to wait for its next attempt. Built by the named constructors only."""
+
+    job_id: UUID
+    token: int
+    reason: ReleaseReason
+    wait: float = 0.0
+    ran: float | None = None
+    outcome: Outcome | None = None
+    error: str | None = None
+
+    @classmethod
+    def retry(cls, claim: Claim, ran: float, wait: float, error: ErrorInfo, outcome: Outcome) -> Release:
+        """An attempt failed and another is due after `wait` seconds."""
+        return cls(
+            job_id=claim.id, token=claim.token, reason="retry", wait=wait, ran=ran, outcome=outcome, error=encode(error)
+        )
+
+    @classmethod
+    def lost(cls, claim: Claim, ran: float, error: ErrorInfo) -> Release:
+        """The child process that ran the job died under it."""
+        return cls(
+            job_id=claim.id, token=claim.token, reason="lost", ran=ran, outcome=Outcome.LOST, error=encode(error)
+        )
+
+    @classmethod
+    def snooze(cls, claim: Claim, ran: float, wait: float) -> Release:
+        """The job asked to be run later; no attempt is charged."""
+        return cls(job_id=claim.id, token=claim.token, reason="snooze", wait=wait, ran=ran)
+
+    @classmethod
+    def give_back(cls, claim: Claim) -> Release:
+        """The worker stops before the job ended; no attempt is charged."""
+        return cls(job_id=claim.id, token=claim.token, reason="give_back")
+
+    @classmethod
+    def parked(cls, claim: Claim, wait: float) -> Release:
+        """This worker doesn't know the job's code; no attempt is charged."""
+        return cls(job_id=claim.id, token=claim.token, reason="parked", wait=wait)
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store made of a `Finish` or `Release`; `state` is None when the write was refused (`LeaseLost`)."""
+
+    job_id: UUID
+    state: State | None
+    outcome: Outcome | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.state is not None
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """News of a job that is still running."""
+
+    job_id: UUID
+    token: int
+    ran: float
+    progress: str | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of output, at most `CHUNK` bytes, never changed once stored."""
+
+    seq: int
+    stream: str
+    data: bytes
+
+
+def encode(value: msgspec.Struct) -> str:
+    """A record as JSON text, the form in which stores keep it."""
+    return msgspec.json.encode(value).decode()
+
+
+def error_info(error: BaseException, traceback: str | None = None) -> ErrorInfo:
+    """An exception, as kept and shown."""
+    return ErrorInfo(type(error).__qualname__, str(error) or type(error).__qualname__, traceback)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """An exception, as the rules of a `Retry` see it."""
+    return Failure(
+        type=_name(type(error)),
+        bases=tuple(_name(base) for base in type(error).__mro__[1:]),
+        message=str(error),
+        status=getattr(error, "status", None),
+        exit=getattr(error, "exit", None),
+    )
+
+
+def _name(cls: type) -> str:
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
