@@ -1,0 +1,155 @@
+"""WHERE: what every store promises. One method = one transaction = one arrow; batches are the normal case.
+
+Each method either happens as a whole or not at all, and may be repeated after a failure: an id, a token or a lease
+tells a repeat from a second act. Grouped by who uses it; `Store` is all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from headway.model.filters import JobFilter
+from headway.model.job import (
+    Attempt,
+    Change,
+    Chunk,
+    Claim,
+    Ended,
+    Finish,
+    JobRecord,
+    Release,
+    Report,
+    Stored,
+    Submission,
+)
+from headway.model.limits import Limit, QueueSettings, Retention
+from headway.model.states import State
+from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.store.scripts.cancel import Verdict
+from headway.store.scripts.gates import Limits
+from headway.store.scripts.submit import Answer
+from headway.store.scripts.tend import Due, Rescued, Step
+from headway.store.scripts.work import Claimed, Renewal, Want
+
+
+class Jobs(Protocol):
+    """For those who submit jobs and change them."""
+
+    async def submit(self, batch: Sequence[Submission], *, partial: bool = True) -> list[Answer]:
+        """Store jobs, durably; one answer each, in order. Plain ones are one statement. Not `partial`: all or none,
+        and the first error is raised."""
+
+    async def cancel(self, job_ids: Sequence[UUID], *, by: str | None, reason: str) -> list[Verdict]:
+        """Waiting jobs end at once, running ones go `cancelling`, ended ones stay as they are."""
+
+    async def retry(self, job_ids: Sequence[UUID], *, by: str | None) -> list[Verdict]:
+        """Ended jobs run again, same id."""
+
+    async def schedule(self, job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> list[Verdict]:
+        """Jobs on hold go on."""
+
+    async def delete(self, job_ids: Sequence[UUID], *, by: str | None) -> list[Verdict]:
+        """Jobs are gone, with result, output and place in de-duplication; running ones once seen stopped."""
+
+
+class Work(Protocol):
+    """For workers. Every write carries the claim's token and is refused when it is not the current one."""
+
+    async def claim(self, want: Want) -> Claimed:
+        """The most urgent due jobs of a queue, by priority, then time, then id."""
+
+    async def peek(self, queues: Sequence[str]) -> dict[str, float]:
+        """Seconds until the first job of each queue is due; queues without a job are left out."""
+
+    async def renew(self, worker: WorkerInfo, ttl: float, done: Sequence[UUID]) -> Renewal:
+        """Prolong the worker's leases; drop those that are done."""
+
+    async def report(self, news: Sequence[Report]) -> set[UUID]:
+        """Start times and progress of running jobs; returns the ids still held."""
+
+    async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
+        """Output of a running job; False when it is no longer held."""
+
+    async def finish(self, moves: Sequence[Finish]) -> list[Ended]:
+        """Jobs end; those that wait for them go on, in the same transaction."""
+
+    async def release(self, moves: Sequence[Release]) -> list[Ended]:
+        """Jobs go back to wait: for a retry, later, or for another worker."""
+
+    async def leave(self, worker_id: UUID) -> None:
+        """The worker has stopped."""
+
+    async def listen(self, on_wake: Callable[[str], None]) -> None:
+        """Call `on_wake(queue)` when jobs of a queue may have become claimable. A hint: may be missed or repeated."""
+
+
+class Tending(Protocol):
+    """For the duties that keep a store in order; any number of processes may do them at once."""
+
+    async def look(self) -> Due:
+        """Whether rescue, expire and reopen_gates have anything to do."""
+
+    async def rescue(self, limit: int = 100) -> list[Rescued]:
+        """Take back the jobs of lapsed leases."""
+
+    async def expire(self, limit: int = 500) -> list[UUID]:
+        """Cancel jobs that did not begin in time."""
+
+    async def reopen_gates(self) -> float | None:
+        """Promote jobs blocked at limits that have room again; seconds until the next look is due."""
+
+    async def sweep(self, grace: float = 5.0, limit: int = 500) -> int:
+        """The net under promotion; returns how much had to be mended."""
+
+    async def prune(self, retention: Retention, after_id: UUID | None, limit: int = 1000) -> Step:
+        """One step of removing old ended jobs."""
+
+    async def bury(self, age: float) -> Sequence[str]:
+        """Forget workers not seen for `age` seconds."""
+
+    async def take_duty(self, name: str, holder: UUID, ttl: float) -> bool:
+        """Whether `holder` is the one to carry out this duty for the next `ttl` seconds."""
+
+    async def vacuum(self) -> None:
+        """Clear away what updates left behind, where the engine needs to be told."""
+
+
+class Views(Protocol):
+    """For those who look."""
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[JobRecord | None]: ...
+    async def find(self, wanted: JobFilter) -> list[JobRecord]: ...
+    async def attempts(self, job_id: UUID) -> list[Attempt]: ...
+    async def history(self, job_id: UUID) -> list[Change]: ...
+    async def result(self, job_id: UUID) -> Stored | None: ...
+    async def chunks(
+        self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
+    ) -> list[Chunk]: ...
+    async def workers(self) -> list[WorkerInfo]: ...
+    async def functions(self) -> list[FunctionInfo]: ...
+    async def counts(self) -> dict[str, dict[State, int]]: ...
+    async def now(self) -> datetime: ...
+
+
+class Settings(Protocol):
+    """For those who configure."""
+
+    async def limits(self) -> Limits: ...
+    async def set_queue(self, settings: QueueSettings) -> None: ...
+    async def set_key_limit(self, key: str, limit: Limit | None) -> None: ...
+    async def announce(self, functions: Sequence[FunctionInfo]) -> None: ...
+
+
+class Store(Jobs, Work, Tending, Views, Settings, Protocol):
+    """The single source of truth."""
+
+    async def open(self) -> None:
+        """Connect and check that the schema fits this code."""
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date; the names of the steps taken."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,120 @@
+-- name: put_queue(; name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
+insert into headway.queue (name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
+values (:name, :paused::boolean, :max_running::int, :rate, :key_max_running::int, :key_rate, :keep_completed::float8,
+        :keep_failed::float8)
+on conflict (name) do update
+set paused = excluded.paused, max_running = excluded.max_running, rate = excluded.rate,
+    key_max_running = excluded.key_max_running, key_rate = excluded.key_rate,
+    keep_completed = excluded.keep_completed, keep_failed = excluded.keep_failed;
+
+-- name: get_queues()
+select name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed
+from headway.queue order by name;
+
+-- name: put_key_limit(; key, max_running, rate)
+insert into headway.key_limit (key, max_running, rate) values (:key, :max_running::int, :rate)
+on conflict (key) do update set max_running = excluded.max_running, rate = excluded.rate;
+
+-- name: drop_key_limit(; key)
+delete from headway.key_limit where key = :key;
+
+-- name: get_key_limits()
+select key, max_running, rate from headway.key_limit order by key;
+
+-- name: make_gates(name, key)
+insert into headway.gate (name, key) select * from unnest(:name::text[], :key::text[]) on conflict do nothing;
+
+-- name: lock_gates(name; now)
+-- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
+select name, closed, extract(epoch from tat - coalesce(:now::timestamptz, now()))::float8 as ahead,
+       (select count(*) from headway.slot s where s.gate = g.name) as running
+from headway.gate g where name = any(:name::text[]) order by name for update;
+
+-- name: move_gates(name, ahead; now)
+-- `ahead`: seconds from now until the rate has made up for all starts so far.
+update headway.gate g set tat = coalesce(:now::timestamptz, now()) + moved.ahead * interval '1 second'
+from unnest(:name::text[], :ahead::float8[]) as moved(name, ahead) where g.name = moved.name;
+
+-- name: close_gates(name)
+update headway.gate set closed = true where name = any(:name::text[]) and not closed;
+
+-- name: closed_keys()
+select key from headway.gate where closed and key is not null;
+
+-- name: due_candidates(; queue, limit, closed, now)
+-- Due jobs in order, past those whose key is known to be full, unless they were promoted at its gate.
+with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
+ranks(rank) as (
+    (
+        select j.rank from headway.job j
+        where j.waiting = 1 and j.queue = :queue
+          and not exists (select from headway.queue q where q.name = :queue and q.paused)
+        order by j.rank limit 1
+    )
+    union all
+    select next.rank from ranks r cross join lateral (
+        select j.rank from headway.job j where j.waiting = 1 and j.queue = :queue and j.rank > r.rank
+        order by j.rank limit 1
+    ) next
+)
+select picked.id, picked.key from ranks r cross join clock cross join lateral (
+    select j.id, j.key from headway.job j
+    where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= clock.now
+      and (j.expires_at is null or j.expires_at > clock.now)
+      and (j.gate is not null or j.key <> all(:closed::text[]))
+    order by j.run_at, j.id
+    limit :limit::int
+    for update skip locked
+) picked
+limit :limit::int;
+
+-- name: claim_jobs(id; lease_id, worker_id, gated, now)
+update headway.job j
+set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
+    worker_id = :worker_id::uuid, claimed_at = coalesce(:now::timestamptz, now()), started_at = null,
+    finished_at = null, outcome = null, wait_reason = null, progress = null, gate = null, gated = :gated::boolean
+where j.id = any(:id::uuid[]) and j.waiting = 1
+returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at;
+
+-- name: block_at_gates(id, gate)
+update headway.job j set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = full_.gate
+from unnest(:id::uuid[], :gate::text[]) as full_(id, gate)
+where j.id = full_.id and j.waiting = 1
+returning j.id;
+
+-- name: backlog_of_keys(; queue, keys, limit, now)
+select id, key from headway.job
+where key = any(:keys::text[]) and waiting = 1 and queue = :queue and gate is null
+  and run_at <= coalesce(:now::timestamptz, now())
+limit :limit::int for update skip locked;
+
+-- name: take_slots(gate, job_id)
+insert into headway.slot (gate, job_id) select * from unnest(:gate::text[], :job_id::uuid[]) on conflict do nothing;
+
+-- name: free_slots(job_id)
+delete from headway.slot where job_id = any(:job_id::uuid[]) returning gate;
+
+-- name: promote_at_gate(; gate, room)
+-- By (rank, run_at, id). The promoted keep `gate`, by which the claim knows that their turn has come.
+update headway.job j set state = 'scheduled', waiting = 1, wait_reason = null
+where j.id = any(array(
+    select id from headway.job
+    where waiting = 2 and gate = :gate and state = 'blocked'
+    order by rank, run_at, id limit :room::int for update skip locked
+))
+returning j.id, j.queue;
+
+-- name: open_if_empty(name)
+update headway.gate g set closed = false
+where g.name = any(:name::text[]) and g.closed
+  and not exists (select from headway.job j where j.waiting = 2 and j.gate = g.name);
+
+-- name: closed_gates()
+select name from headway.gate where closed order by name;
+
+-- name: stale_slots()
+-- Slots whose job isn't held any more: there should be none.
+delete from headway.slot s
+where not exists (select from headway.job j where j.id = s.job_id and j.state in ('running', 'cancelling'))
+returning gate;

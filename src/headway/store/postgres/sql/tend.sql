@@ -1,0 +1,88 @@
+-- name: look(; now)
+-- Whether the frequent duties have anything to do: one question instead of three.
+select exists (select from headway.lease where until <= coalesce(:now::timestamptz, now())) as lapsed,
+       exists (select from headway.job where waiting > 0 and expires_at is not null
+               and expires_at <= coalesce(:now::timestamptz, now())) as expired,
+       exists (select from headway.gate where closed) as closed;
+
+-- name: lapsed_leases(; limit, now)
+delete from headway.lease
+where id = any(array(
+    select id from headway.lease where until <= coalesce(:now::timestamptz, now())
+    order by until limit :limit::int for update skip locked
+))
+returning id, worker_id, jobs;
+
+-- name: rescue_jobs(id, lease_id; unproven, error, now)
+-- Only what is still held under the lapsed lease; its holder's token dies here.
+update headway.job j
+set state = case when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'failed'
+                 else 'scheduled' end,
+    waiting = case when j.state = 'cancelling' or j.losses + 1 >= :unproven::int then 0 else 1 end,
+    outcome = case when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'poison'
+                   else 'lost' end,
+    finished_at = case when j.state = 'cancelling' or j.losses + 1 >= :unproven::int
+                       then coalesce(:now::timestamptz, now()) end,
+    token = j.token + 1,
+    losses = j.losses + 1,
+    error = :error::json
+from unnest(:id::uuid[], :lease_id::uuid[]) as lost(id, lease_id)
+where j.id = lost.id and j.lease_id = lost.lease_id and j.state in ('running', 'cancelling')
+returning j.id, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id,
+          (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+
+-- name: expired_jobs(; limit, now)
+select id from headway.job
+where waiting > 0 and expires_at is not null and expires_at <= coalesce(:now::timestamptz, now())
+order by expires_at limit :limit::int for update skip locked;
+
+-- name: orphan_parents(; limit)
+-- Ended or vanished jobs that others still wait for: there should be none.
+select distinct e.parent_id from headway.edge e left join headway.job j on j.id = e.parent_id
+where j.id is null or j.state in ('completed', 'failed', 'cancelled')
+limit :limit::int;
+
+-- name: forgotten_jobs(; grace, limit, now)
+-- Created without hold, but never scheduled; or blocked though nothing is left to wait for.
+select j.id, j.state from headway.job j
+where j.waiting = 2 and j.gate is null and not j.hold and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
+  and j.created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second'
+  and not exists (select from headway.edge e where e.child_id = j.id)
+limit :limit::int for update skip locked;
+
+-- name: dead_workers(; age, now)
+delete from headway.worker w
+where w.seen_at < coalesce(:now::timestamptz, now()) - :age::float8 * interval '1 second'
+returning id, name;
+
+-- name: expired_dedupes(; limit, now)
+delete from headway.dedupe where key = any(array(
+    select key from headway.dedupe where expires_at <= coalesce(:now::timestamptz, now()) limit :limit::int
+));
+
+-- name: shortest_retention()
+select least(min(keep_completed), min(keep_failed), (select min(retain) from headway.job where retain is not null))
+       as shortest
+from headway.queue;
+
+-- name: old_jobs(; after_id, limit, completed, failed, horizon, now)
+-- One step of a walk through the oldest jobs: which are past their time, and whether the walk may stop here.
+select j.id,
+       j.created_at <= clock.now - :horizon::float8 * interval '1 second' as old,
+       coalesce(j.state in ('completed', 'failed', 'cancelled') and j.finished_at <= clock.now - interval '1 second'
+           * coalesce(j.retain, case when j.state = 'completed' then coalesce(q.keep_completed, :completed::float8)
+                                     else coalesce(q.keep_failed, :failed::float8) end), false) as past
+from (select coalesce(:now::timestamptz, now()) as now) clock,
+     headway.job j left join headway.queue q on q.name = j.queue
+where j.id > :after_id::uuid
+order by j.id limit :limit::int;
+
+-- name: take_duty(; name, holder, ttl, now)
+insert into headway.duty as d (name, holder, until)
+values (:name, :holder::uuid, coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second')
+on conflict (name) do update set holder = excluded.holder, until = excluded.until
+    where d.holder = excluded.holder or d.until <= coalesce(:now::timestamptz, now())
+returning name;
+
+-- name: store_time(; now)
+select coalesce(:now::timestamptz, now()) as now_at;

@@ -1,0 +1,181 @@
+-- name: claim_due(; queue, limit, lease_id, worker_id, after_rank, after_run_at, after_id, now)
+-- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
+-- cost nothing; the walk starts behind the watermark (after_*), so that rows claimed before cost nothing either.
+-- There is no ORDER BY on the outer level: it would sort all ranks before the limit. The nested loop yields in order.
+with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
+ranks(rank, after_run_at, after_id) as (
+    (
+        select first.rank,
+               case when first.rank = :after_rank::smallint then :after_run_at::timestamptz else '-infinity' end,
+               case when first.rank = :after_rank::smallint then :after_id::uuid
+                    else '00000000-0000-0000-0000-000000000000' end
+        from (
+            select j.rank from headway.job j
+            where j.waiting = 1 and j.queue = :queue::text
+              and (j.rank, j.run_at, j.id) > (:after_rank::smallint, :after_run_at::timestamptz, :after_id::uuid)
+              and not exists (select from headway.queue q where q.name = :queue::text and q.paused)
+            order by j.rank, j.run_at, j.id limit 1
+        ) first
+    )
+    union all
+    select next.rank, '-infinity'::timestamptz, '00000000-0000-0000-0000-000000000000'::uuid
+    from ranks r cross join lateral (
+        select j.rank from headway.job j
+        where j.waiting = 1 and j.queue = :queue::text and j.rank > r.rank
+        order by j.rank limit 1
+    ) next
+),
+due as materialized (
+    select picked.id from ranks r cross join clock cross join lateral (
+        select j.id from headway.job j
+        where j.waiting = 1 and j.queue = :queue::text and j.rank = r.rank and j.run_at <= clock.now
+          and (j.run_at, j.id) > (r.after_run_at, r.after_id)
+          and (j.expires_at is null or j.expires_at > clock.now)
+        order by j.run_at, j.id
+        limit :limit::int
+        for update skip locked
+    ) picked
+    limit :limit::int
+)
+update headway.job j
+set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
+    worker_id = :worker_id::uuid, claimed_at = clock.now, started_at = null, finished_at = null, outcome = null,
+    wait_reason = null, progress = null
+from clock
+where j.id = any(array(select due.id from due))
+returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at;
+
+-- name: hold_lease(; lease_id, worker_id, ttl, jobs, keys, now)
+insert into headway.lease (id, worker_id, until, jobs, keys)
+values (:lease_id::uuid, :worker_id::uuid, coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second',
+        :jobs::uuid[], :keys::text[]);
+
+-- name: claimed_under(; lease_id)
+-- What a claim whose commit was left unknown has brought.
+select id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
+       traceparent, key, rank, run_at
+from headway.job
+where id = any(array(select unnest(jobs) from headway.lease where id = :lease_id::uuid))
+  and lease_id = :lease_id::uuid and state in ('running', 'cancelling')
+order by rank, run_at, id;
+
+-- name: peek(queue; now)
+-- For each queue the seconds until its first job is due (0 or less: now); no row for an empty or paused queue.
+with recursive ranks(queue, rank) as (
+    select asked.queue, first.rank
+    from unnest(:queue::text[]) as asked(queue) cross join lateral (
+        select j.rank from headway.job j where j.waiting = 1 and j.queue = asked.queue order by j.rank limit 1
+    ) first
+    where not exists (select from headway.queue q where q.name = asked.queue and q.paused)
+    union all
+    select r.queue, next.rank from ranks r cross join lateral (
+        select j.rank from headway.job j
+        where j.waiting = 1 and j.queue = r.queue and j.rank > r.rank order by j.rank limit 1
+    ) next
+)
+select r.queue, extract(epoch from min(first.run_at) - coalesce(:now::timestamptz, now()))::float8 as delay
+from ranks r cross join lateral (
+    select j.run_at from headway.job j
+    where j.waiting = 1 and j.queue = r.queue and j.rank = r.rank order by j.run_at, j.id limit 1
+) first
+group by r.queue;
+
+-- name: renew_leases(; worker_id, ttl, now)
+-- A lapsed lease is not revived: its jobs may already be another worker's.
+update headway.lease
+set until = coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second'
+where worker_id = :worker_id::uuid and until > coalesce(:now::timestamptz, now())
+returning id, cancels;
+
+-- name: drop_leases(id)
+delete from headway.lease where id = any(:id::uuid[]);
+
+-- name: touch_worker(; worker_id, name, host, pid, queues, slots, code_version, now)
+insert into headway.worker (id, name, host, pid, queues, slots, code_version, started_at, seen_at)
+values (:worker_id::uuid, :name, :host, :pid::int, :queues::json, :slots::int, :code_version,
+        coalesce(:now::timestamptz, now()), coalesce(:now::timestamptz, now()))
+on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots;
+
+-- name: drop_worker(; worker_id)
+delete from headway.worker where id = :worker_id::uuid;
+
+-- name: report(id, token, ran, progress; now)
+update headway.job j
+set started_at = coalesce(j.started_at, coalesce(:now::timestamptz, now()) - news.ran * interval '1 second'),
+    progress = coalesce(news.progress, j.progress)
+from unnest(:id::uuid[], :token::bigint[], :ran::float8[], :progress::json[]) as news(id, token, ran, progress)
+where j.id = news.id and j.token = news.token and j.finished_token is distinct from news.token
+returning j.id;
+
+-- name: append_chunks(job_id, token, stream, seq, data; now)
+insert into headway.chunk (job_id, attempt, stream, seq, at, data)
+select j.id, j.attempt, new.stream, new.seq, coalesce(:now::timestamptz, now()), new.data
+from unnest(:job_id::uuid[], :token::bigint[], :stream::text[], :seq::int[], :data::bytea[])
+     as new(job_id, token, stream, seq, data)
+join headway.job j on j.id = new.job_id and j.token = new.token and j.finished_token is distinct from new.token
+on conflict do nothing
+returning job_id;
+
+-- name: finish_jobs(id, token, state, outcome, ran, error; now)
+-- Fenced by token. Deliberately no condition on `state`: with stale statistics the planner would walk the wrong index.
+update headway.job j
+set state = case when j.state = 'cancelling' and ended.state <> 'completed' then 'cancelled' else ended.state end,
+    outcome = case when j.state = 'cancelling' and ended.state <> 'completed' then 'cancelled' else ended.outcome end,
+    finished_token = j.token,
+    finished_at = coalesce(:now::timestamptz, now()),
+    started_at = coalesce(j.started_at, coalesce(:now::timestamptz, now()) - ended.ran * interval '1 second'),
+    error = ended.error,
+    losses = 0,
+    failures = j.failures + (ended.state = 'failed')::int
+from unnest(:id::uuid[], :token::bigint[], :state::text[], :outcome::text[], :ran::float8[], :error::json[])
+     as ended(id, token, state, outcome, ran, error)
+where j.id = ended.id and j.token = ended.token and j.finished_token is distinct from ended.token
+returning j.id, j.state, j.outcome, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+
+-- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
+-- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
+update headway.job j
+set state = case when j.state = 'cancelling' then 'cancelled' else 'scheduled' end,
+    waiting = case when j.state = 'cancelling' then 0 else 1 end,
+    outcome = case when j.state = 'cancelling' then 'cancelled' else back.outcome end,
+    finished_at = case when j.state = 'cancelling' then coalesce(:now::timestamptz, now()) end,
+    finished_token = back.token,
+    token = j.token + 1,
+    run_at = case when back.reason in ('retry', 'snooze', 'parked')
+                  then coalesce(:now::timestamptz, now()) + back.wait * interval '1 second' else j.run_at end,
+    started_at = case when back.ran is null then null else
+                 coalesce(j.started_at, coalesce(:now::timestamptz, now()) - back.ran * interval '1 second') end,
+    error = coalesce(back.error, j.error),
+    attempt = j.attempt - (back.reason in ('snooze', 'give_back', 'parked'))::int,
+    failures = j.failures + (back.reason = 'retry')::int,
+    losses = case back.reason when 'lost' then j.losses + 1 when 'retry' then 0 when 'snooze' then 0 else j.losses end,
+    wait_reason = case when back.reason = 'parked' then 'no_code' end
+from unnest(:id::uuid[], :token::bigint[], :reason::text[], :wait::float8[], :ran::float8[], :outcome::text[],
+            :error::json[]) as back(id, token, reason, wait, ran, outcome, error)
+where j.id = back.id and j.token = back.token and j.finished_token is distinct from back.token
+returning j.id, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id, back.reason,
+          j.run_at, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+
+-- name: read_tokens(id)
+select id, token, finished_token, state, outcome from headway.job where id = any(:id::uuid[]);
+
+-- name: archive_attempts(job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id; now)
+insert into headway.attempt (job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id)
+select job_id, number, outcome, error, claimed_at, started_at, coalesce(finished_at, :now::timestamptz, now()), worker_id
+from unnest(:job_id::uuid[], :number::int[], :outcome::text[], :error::json[], :claimed_at::timestamptz[],
+            :started_at::timestamptz[], :finished_at::timestamptz[], :worker_id::uuid[])
+     as new(job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id)
+on conflict do nothing;
+
+-- name: put_results(job_id, content_type, size, data)
+insert into headway.result (job_id, content_type, size, data)
+select * from unnest(:job_id::uuid[], :content_type::text[], :size::bigint[], :data::bytea[])
+on conflict (job_id) do update
+set content_type = excluded.content_type, size = excluded.size, data = excluded.data;
+
+-- name: put_result_chunks(job_id, seq, data; now)
+insert into headway.chunk (job_id, attempt, stream, seq, at, data)
+select new.job_id, 0, 'result', new.seq, coalesce(:now::timestamptz, now()), new.data
+from unnest(:job_id::uuid[], :seq::int[], :data::bytea[]) as new(job_id, seq, data)
+on conflict do nothing;

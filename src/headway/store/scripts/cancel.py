@@ -1,0 +1,124 @@
+"""CANCEL, RETRY, DELETE, SCHEDULE: what people ask of a job that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from headway.model.errors import Conflict, HeadwayError, IllegalMove, JobNotFound
+from headway.model.job import ErrorInfo, OnConflict, encode
+from headway.model.states import Outcome, State
+from headway.store.scripts import settle
+from headway.store.scripts.rows import attempt_row, ids
+from headway.store.statements import Row, Script, many, one
+
+Verdict = State | HeadwayError
+"""The job's state after the act, or why it couldn't be done."""
+
+
+def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[list[Verdict]]:
+    """Waiting jobs are cancelled at once; running ones go `cancelling` and their worker is told."""
+    error = encode(ErrorInfo("Cancelled", reason))
+    waiting = yield many("cancel_waiting", [(job_id, Outcome.CANCELLED.value, error) for job_id in job_ids])
+    running = yield many("cancel_running", ids(job_ids))
+    if running:
+        yield many("tell_leases", [(row["lease_id"], row["id"]) for row in running])
+        yield one("wake", wake=sorted({worker_channel(row["worker_id"]) for row in running}))
+    lines: list[tuple[object, ...]] = [(row["id"], "cancel", by, reason) for row in (*waiting, *running)]
+    lines += [(row["id"], State.CANCELLING.value, None, None) for row in running]
+    if lines:
+        yield many("add_history", lines)
+    tied = [row["id"] for row in waiting if row["tied"]]
+    if tied:
+        yield from settle.settle(tied)
+    states = yield from _states(job_ids)
+    return [states.get(job_id, JobNotFound(job_id)) for job_id in job_ids]
+
+
+def delete(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
+    """Remove jobs with all that belongs to them; running ones are cancelled first and go once seen stopped."""
+    states = yield from _states(job_ids)
+    known = [job_id for job_id in job_ids if job_id in states]
+    yield many("doom_jobs", ids(known))
+    yield from cancel(known, by=by, reason="deleted")
+    ended = [job_id for job_id in known if states[job_id].terminal]
+    if ended:
+        yield from settle.settle(ended)
+    after = yield from _states(known)
+    return [after.get(job_id, State.CANCELLED) if job_id in states else JobNotFound(job_id) for job_id in job_ids]
+
+
+def retry(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
+    """Ended jobs run again under the same id: failures count from 0, attempts go on, conflicts are judged anew."""
+    found: dict[UUID, Row] = {row["id"]: row for row in (yield many("ended_jobs", ids(job_ids)))}
+    verdicts: dict[UUID, Verdict] = {}
+    for job_id in job_ids:
+        row = found.get(job_id)
+        if row is None:
+            verdicts[job_id] = JobNotFound(job_id)
+        elif not State(row["state"]).terminal:
+            verdicts[job_id] = IllegalMove(f"job {job_id} is {row['state']}: only a job that has ended can be retried")
+        else:
+            verdicts[job_id] = yield from _reopen(row, by)
+    return [verdicts[job_id] for job_id in job_ids]
+
+
+def schedule(job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> Script[list[Verdict]]:
+    """Let jobs on hold go, at once or at `run_at`; also those held because a parent failed."""
+    before = yield from _states(job_ids)
+    moved = yield many("schedule_jobs", [(job_id, run_at) for job_id in job_ids])
+    if moved:
+        edited = {job_id for job_id, state in before.items() if state is State.SCHEDULED}
+        lines = [(row["id"], "edit" if row["id"] in edited else row["state"], by, None) for row in moved]
+        yield many("add_history", lines)
+        yield one("wake", wake=sorted({row["queue"] for row in moved}))
+    states = yield from _states(job_ids)
+    done = {row["id"] for row in moved}
+    return [_scheduled(job_id, states, done) for job_id in job_ids]
+
+
+def worker_channel(worker_id: UUID) -> str:
+    """The name under which a worker is woken for itself; no queue can have it."""
+    return f"\x01{worker_id}"
+
+
+def _scheduled(job_id: UUID, states: dict[UUID, State], done: set[UUID]) -> Verdict:
+    if job_id not in states:
+        return JobNotFound(job_id)
+    if job_id not in done:
+        return IllegalMove(f"job {job_id} is {states[job_id]}: only a job on hold can be released")
+    return states[job_id]
+
+
+def _reopen(row: Row, by: str | None) -> Script[Verdict]:
+    others = []
+    policy = OnConflict(row["on_conflict"])
+    if policy is not OnConflict.ALLOW:
+        others = yield many("all_open", [(row["key"],)])
+    if others and policy in {OnConflict.REJECT, OnConflict.SKIP}:
+        return Conflict(row["key"], others[-1]["id"])
+    if others and policy is OnConflict.REPLACE:
+        yield from cancel([other["id"] for other in others], by=by, reason=f"replaced by job {row['id']}")
+        others = yield many("all_open", [(row["key"],)])
+    if row["attempt"]:
+        yield many("archive_attempts", [attempt_row(row, row["finished_at"])])
+    yield many("drop_result", [(row["id"],)])
+    state = State.BLOCKED if others else State.SCHEDULED
+    yield many("reopen_jobs", [(row["id"], state.value, 2 if others else 1, "previous" if others else None)])
+    yield many("stamp_history", [(row["id"], row["finished_at"], row["state"], None, row["outcome"])])
+    yield many("add_history", [(row["id"], "retry", by, None), (row["id"], state.value, None, None)])
+    if others:
+        line = sorted(other["id"] for other in others)
+        yield many("lock_jobs", ids(line))
+        yield many("insert_edges", [(other, row["id"], "wait") for other in line])
+        yield many("mark_waiters", ids(line))
+    else:
+        yield one("wake", wake=[row["queue"]])
+    return state
+
+
+def _states(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:
+    if not job_ids:
+        return {}
+    return {row["id"]: State(row["state"]) for row in (yield many("read_tokens", ids(job_ids)))}

@@ -1,0 +1,198 @@
+"""Limits that hold for the whole cluster. A *gate* is one limit's state: the slots taken at it and its rate's clock.
+
+A queue's own gate only narrows the claim. A key's gate blocks the jobs that meet it closed: they leave the hot index,
+are met once, and come back in order when a slot is freed or the rate allows more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor
+from uuid import UUID
+
+import msgspec
+
+from headway.model.limits import Limit, QueueSettings, Rate
+from headway.model.states import State
+from headway.store.scripts.rows import ids
+from headway.store.statements import Row, Script, many, one
+
+_SEPARATOR = "\t"
+BACKLOG_STEP = 500
+"""How many further jobs of a full key one claim moves out of the hot index."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """All limits in force, as a worker's store last read them."""
+
+    queues: dict[str, QueueSettings] = {}
+    keys: dict[str, Limit] = {}
+
+    def touch(self, queue: str) -> bool:
+        """Whether a claim from this queue has to look at gates at all."""
+        settings = self.queues.get(queue)
+        own = settings and (settings.max_running or settings.rate or settings.key_max_running or settings.key_rate)
+        return bool(own or self.keys)
+
+    def of_queue(self, queue: str) -> Limit:
+        settings = self.queues.get(queue)
+        return Limit(max_running=settings.max_running, rate=settings.rate) if settings else Limit()
+
+    def gates_of(self, queue: str, key: str) -> dict[str, Limit]:
+        """The gates that a job of this queue and key must pass, besides the queue's own."""
+        found: dict[str, Limit] = {}
+        settings = self.queues.get(queue)
+        if settings and (settings.key_max_running or settings.key_rate):
+            found[f"{queue_gate(queue)}{_SEPARATOR}{key}"] = Limit(
+                max_running=settings.key_max_running, rate=settings.key_rate
+            )
+        if key in self.keys:
+            found[f"key:{key}"] = self.keys[key]
+        return found
+
+    def of_gate(self, gate: str) -> Limit:
+        """The limit behind a key's gate, by the gate's name."""
+        if gate.startswith("key:"):
+            return self.keys.get(gate.removeprefix("key:"), Limit())
+        queue, _, key = gate.removeprefix("queue:").partition(_SEPARATOR)
+        return self.gates_of(queue, key).get(gate, Limit())
+
+
+class Gate:
+    """Room at one gate, while a claim decides whom to let through."""
+
+    def __init__(self, limit: Limit, row: Row) -> None:
+        self._rate = limit.rate
+        self._free = None if limit.max_running is None else max(0, limit.max_running - row["running"])
+        self.ahead = max(row["ahead"] or 0.0, 0.0)
+        self.counts_running = limit.max_running is not None
+
+    @property
+    def room(self) -> int:
+        """How many more may start now."""
+        rooms = [self._free] if self._free is not None else []
+        if self._rate:
+            interval = self._rate.period / self._rate.count
+            rooms.append(max(0, floor((self._rate.period - self.ahead) / interval + 1e-9)))
+        return min(rooms, default=1 << 30)
+
+    @property
+    def opens_in(self) -> float | None:
+        """Seconds until the rate allows the next start; None when only a freed slot can."""
+        if self._rate and self._free != 0:
+            return max(0.0, self.ahead - self._rate.period + self._rate.period / self._rate.count)
+        return None
+
+    def let_through(self) -> None:
+        if self._free is not None:
+            self._free -= 1
+        if self._rate:
+            self.ahead += self._rate.period / self._rate.count
+
+
+class Passed(msgspec.Struct):
+    """Whom a claim may take, and when to ask again if it is fewer than were asked for."""
+
+    job_ids: list[UUID]
+    slots: list[tuple[str, UUID]]
+    retry_in: float | None = None
+
+
+def queue_gate(queue: str) -> str:
+    return f"queue:{queue}"
+
+
+def choose(queue: str, limit: int, limits: Limits) -> Script[Passed]:
+    """Up to `limit` due jobs of the queue that may start now; those that meet a full gate are blocked at it."""
+    own = (yield from _open_gates({queue_gate(queue): limits.of_queue(queue)}))[queue_gate(queue)]
+    limit = min(limit, own.room)
+    if limit == 0:
+        return Passed([], [], own.opens_in)
+    closed = [row["key"] for row in (yield one("closed_keys"))]
+    candidates = yield one("due_candidates", queue=queue, limit=limit, closed=closed)
+    wanted = {name: rule for row in candidates for name, rule in limits.gates_of(queue, row["key"]).items()}
+    gates = yield from _open_gates(wanted)
+    passed, blocked = Passed([], []), []
+    for row in candidates:
+        names = limits.gates_of(queue, row["key"])
+        full = next((name for name in names if gates[name].room == 0), None)
+        if full:
+            blocked.append((row["id"], full))
+            continue
+        passed.job_ids.append(row["id"])
+        for name, gate in [(queue_gate(queue), own), *((name, gates[name]) for name in names)]:
+            gate.let_through()
+            if gate.counts_running:
+                passed.slots.append((name, row["id"]))
+    yield many("move_gates", [(name, gate.ahead) for name, gate in {queue_gate(queue): own, **gates}.items()])
+    yield from _block(queue, blocked, closed, limits)
+    if blocked or len(candidates) == limit:
+        passed.retry_in = 0.0
+    return passed
+
+
+def leave(job_ids: Sequence[UUID]) -> Script[None]:
+    """These jobs ended: their slots are free, and the next in line may be claimed."""
+    freed = [row["gate"] for row in (yield many("free_slots", ids(job_ids)))]
+    yield from promote({gate: freed.count(gate) for gate in freed if _key_of(gate) is not None})
+    queues = sorted({gate.removeprefix("queue:") for gate in freed if _key_of(gate) is None})
+    if queues:
+        yield one("wake", wake=queues)
+
+
+def promote(rooms: dict[str, int]) -> Script[int]:
+    """The first in line at each gate, as many as there is room for, may be claimed again."""
+    promoted: list[Row] = []
+    for gate in sorted(rooms):
+        promoted += yield one("promote_at_gate", gate=gate, room=rooms[gate])
+    if rooms:
+        yield many("open_if_empty", [(gate,) for gate in sorted(rooms)])
+    if promoted:
+        yield many("add_history", [(row["id"], State.SCHEDULED.value, None, None) for row in promoted])
+        yield one("wake", wake=sorted({row["queue"] for row in promoted}))
+    return len(promoted)
+
+
+def reopen(limits: Limits) -> Script[float | None]:
+    """The time's turn at closed gates: let in whom their rates (or changed limits) allow; seconds to the next turn."""
+    names = [row["name"] for row in (yield one("closed_gates"))]
+    if not names:
+        return None
+    gates = yield from _open_gates({name: limits.of_gate(name) for name in names})
+    yield from promote({name: min(gate.room, BACKLOG_STEP) for name, gate in gates.items() if gate.room})
+    return min((gate.opens_in for gate in gates.values() if gate.opens_in is not None), default=None)
+
+
+def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
+    if not limits:
+        return {}
+    names = sorted(limits)
+    yield many("make_gates", [(name, _key_of(name)) for name in names])
+    rows = yield many("lock_gates", [(name,) for name in names])
+    return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
+
+
+def _block(queue: str, met: Sequence[tuple[UUID, str]], closed: Sequence[str], limits: Limits) -> Script[None]:
+    """Out of the hot index with those that met a full gate, and with a step of the backlog behind closed ones."""
+    gate_of = {key: next(iter(limits.gates_of(queue, key)), None) for key in closed}
+    gate_of |= {_key_of(gate) or "": gate for _, gate in met}
+    keys = [key for key, gate in gate_of.items() if gate]
+    if not keys:
+        return
+    more = yield one("backlog_of_keys", queue=queue, keys=keys, limit=BACKLOG_STEP)
+    rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more}
+    if rows:
+        yield many("block_at_gates", list(rows.items()))
+        yield many("add_history", [(job_id, "blocked", None, f"limit {gate}") for job_id, gate in rows.items()])
+        yield many("close_gates", [(gate,) for gate in sorted({gate for gate in rows.values() if gate})])
+
+
+def _key_of(gate: str) -> str | None:
+    if gate.startswith("key:"):
+        return gate.removeprefix("key:")
+    _, separator, key = gate.partition(_SEPARATOR)
+    return key if separator else None
+
+
+def parse_rate(text: str | None) -> Rate | None:
+    return Rate.parse(text) if text else None

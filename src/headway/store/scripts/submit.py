@@ -1,0 +1,331 @@
+"""SUBMIT: jobs into the store, plain ones in bulk, keyed ones after a look at the others of their key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+
+from headway.model.errors import Conflict, HeadwayError, IdTaken, InvalidJob, KeyBusy
+from headway.model.job import Accepted, OnConflict, Submission, encode
+from headway.model.states import State
+from headway.store.scripts import cancel, settle
+from headway.store.scripts.rows import ids
+from headway.store.statements import Row, Script, many
+
+Answer = Accepted | HeadwayError
+"""What becomes of one submission of a batch; an error concerns its own submitter only."""
+
+PREVIOUS = "previous"
+"""The `wait_reason` of a job that waits for the previous one of its key."""
+AFTER = "after"
+"""The `wait_reason` of a job that waits for its parents."""
+
+
+def plain(batch: Sequence[Submission]) -> Script[list[Answer]]:
+    """Jobs that need no look at others, in one statement. An id that exists is a repeat, or taken."""
+    stored = yield from _insert([Placed(job, _state(job, waits=False)) for job in batch])
+    missing = [job for job in batch if job.id not in stored]
+    if missing:
+        stored |= yield from _repeats(missing)
+    return [stored[job.id] for job in batch]
+
+
+def keyed(batch: Sequence[Submission]) -> Script[list[Answer]]:
+    """Jobs with a key, a window or parents, decided in the order of the batch."""
+    desk = KeyedBatch(batch)
+    yield from desk.find_repeats()
+    yield from desk.lock_keys()
+    yield from desk.take_windows()
+    yield from desk.look_around()
+    desk.decide()
+    yield from desk.store()
+    yield from desk.link()
+    yield from desk.replace()
+    yield from desk.free_windows()
+    return desk.answers_in_order()
+
+
+def whole(batch: Sequence[Submission]) -> Script[list[Answer]]:
+    """All or none: the first error is raised, which undoes the transaction."""
+    script = plain(batch) if all(job.plain for job in batch) else keyed(batch)
+    answers = yield from script
+    for answer in answers:
+        if isinstance(answer, HeadwayError):
+            raise answer
+    return answers
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A submission with the state in which it is stored."""
+
+    job: Submission
+    state: State
+    wait_reason: str | None = None
+
+
+class Other(msgspec.Struct):
+    """An open job of the same key."""
+
+    id: UUID
+    state: State
+    wait_reason: str | None
+    answer: Accepted | None
+
+
+class KeyedBatch:
+    """One batch on its way through the steps of `keyed`; `answers` fills up as jobs are decided."""
+
+    def __init__(self, batch: Sequence[Submission]) -> None:
+        self.batch = batch
+        self.answers: dict[UUID, Answer] = {}
+        self.same: dict[UUID, UUID] = {}
+        """Repeats within the batch: the id of the one, the id of the job that stands for it."""
+        self.others: dict[str, list[Other]] = {}
+        self.parents: dict[UUID, State] = {}
+        self.placed: dict[UUID, Placed] = {}
+        self.edges: list[tuple[UUID, UUID, str]] = []
+        self.replaced: list[tuple[UUID, UUID]] = []
+        self.warnings: dict[UUID, str] = {}
+
+    @property
+    def undecided(self) -> list[Submission]:
+        return [job for job in self.batch if job.id not in self.answers and job.id not in self.same]
+
+    def find_repeats(self) -> Script[None]:
+        self.answers |= yield from _repeats(self.batch)
+
+    def lock_keys(self) -> Script[None]:
+        """Decisions about one key are made one after another. A key in other hands is not waited for: its
+        submissions are answered `KeyBusy`, and their submitter tries again while all others go on."""
+        wanted = sorted({key for job in self.undecided for key in _keys(job)})
+        if not wanted:
+            return
+        locked = {row["key"] for row in (yield many("try_keys", [(key,) for key in wanted]))}
+        for job in self.undecided:
+            if not locked.issuperset(_keys(job)):
+                self.answers[job.id] = KeyBusy(
+                    f"another transaction holds the key of {job.name!r} ({', '.join(_keys(job))}): try again"
+                )
+
+    def take_windows(self) -> Script[None]:
+        """Dedupe: whoever takes the window's row does the work, the others get its job."""
+        takers = {job.dedupe.key: job for job in reversed(self.undecided) if job.dedupe and _due_now(job)}
+        if not takers:
+            return
+        rows = [(key, job.id, job.dedupe.window) for key, job in takers.items() if job.dedupe]
+        taken = {row["key"] for row in (yield many("take_dedupes", rows))}
+        earlier = {row["key"]: row for row in (yield many("read_dedupes", [(key,) for key in takers]))}
+        for job in self.undecided:
+            if not job.dedupe or not _due_now(job):
+                continue
+            if job.dedupe.key not in taken:
+                self.answers[job.id] = _accepted(earlier[job.dedupe.key], deduplicated=True)
+            elif takers[job.dedupe.key] is not job:
+                self.same[job.id] = takers[job.dedupe.key].id
+
+    def look_around(self) -> Script[None]:
+        """The open jobs of each key, and the parents; locked, so that none of them ends unseen."""
+        strict = {job.conflict_key for job in self.undecided if job.on_conflict in _NEEDS_ALL}
+        easy = {job.conflict_key for job in self.undecided} - strict
+        found: list[Row] = []
+        if easy:
+            found += yield many("one_open", [(key,) for key in sorted(easy)])
+        if strict:
+            found += yield many("all_open", [(key,) for key in sorted(strict)])
+        asked = {parent for job in self.undecided for parent in job.after}
+        lock = sorted(asked | {row["id"] for row in found if row["key"] in strict})
+        states = {row["id"]: State(row["state"]) for row in (yield many("lock_jobs", ids(lock)))} if lock else {}
+        self.parents = {parent: states[parent] for parent in asked if parent in states}
+        for row in found:
+            state = states.get(row["id"], State(row["state"]))
+            if not state.terminal:
+                other = Other(row["id"], state, row["wait_reason"], _accepted(row, deduplicated=True))
+                self.others.setdefault(row["key"], []).append(other)
+
+    def decide(self) -> None:
+        for job in self.undecided:
+            try:
+                self._check_parents(job)
+                self._judge(job)
+            except HeadwayError as error:
+                self.answers[job.id] = error
+
+    def store(self) -> Script[None]:
+        """Jobs that have to wait leave a line: later, no column tells in which state they began."""
+        if self.placed:
+            self.answers |= yield from _insert(list(self.placed.values()))
+        waiting = [place for place in self.placed.values() if place.state is not State.SCHEDULED]
+        if waiting:
+            rows = [(place.job.id, place.state.value, place.job.created_by, place.wait_reason) for place in waiting]
+            yield many("add_history", rows)
+
+    def link(self) -> Script[None]:
+        """Edges to those waited for. Parents that have ended already resolve at once, by the rules for any end."""
+        parents = [(job.id, parent) for job in self._stored() for parent in job.after]
+        if parents:
+            yield many("insert_parents", parents)
+        if not self.edges:
+            return
+        yield many("insert_edges", self.edges)
+        yield many("mark_waiters", ids(sorted({parent for parent, _, _ in self.edges})))
+        ended = [parent for parent, state in self.parents.items() if state.terminal]
+        if ended:
+            yield from settle.release_children(ended)
+            for row in (yield many("existing_jobs", ids(child for _, child, _ in self.edges))):
+                self.answers[row["id"]] = _accepted(row)
+
+    def replace(self) -> Script[None]:
+        for old, new in self.replaced:
+            yield from cancel.cancel([old], by=None, reason=f"replaced by job {new}")
+
+    def free_windows(self) -> Script[None]:
+        refused = [(job.id,) for job in self.batch if job.dedupe and isinstance(self.answers.get(job.id), HeadwayError)]
+        if refused:
+            yield many("free_dedupes", refused)
+
+    def answers_in_order(self) -> list[Answer]:
+        return [self._answer(job) for job in self.batch]
+
+    def _answer(self, job: Submission) -> Answer:
+        answer = self.answers[self.same.get(job.id, job.id)]
+        if not isinstance(answer, Accepted):
+            return answer
+        if job.id in self.same:
+            return msgspec.structs.replace(answer, deduplicated=True)
+        warning = self.warnings.get(job.id)
+        return msgspec.structs.replace(answer, warnings=(warning,)) if warning else answer
+
+    def _check_parents(self, job: Submission) -> None:
+        unknown = [parent for parent in job.after if parent not in self.parents and parent not in self.placed]
+        if unknown:
+            raise InvalidJob(
+                f"{job.name!r} can't run after job {unknown[0]}: there is no such job; "
+                "submit the jobs to wait for first, or earlier in the same batch",
+                field="after",
+            )
+
+    def _judge(self, job: Submission) -> None:
+        others = self.others.setdefault(job.conflict_key, [])
+        waits_for: list[UUID] = []
+        match job.on_conflict if others else OnConflict.ALLOW:
+            case OnConflict.REJECT:
+                raise Conflict(job.conflict_key, others[-1].id)
+            case OnConflict.SKIP:
+                self._skip(job, others[-1])
+                return
+            case OnConflict.WAIT:
+                waits_for = _line_up(others)
+            case OnConflict.REPLACE:
+                self.replaced += [(other.id, job.id) for other in others]
+                waits_for = [other.id for other in others if other.state in _HELD]
+            case OnConflict.ALLOW if others:
+                self.warnings[job.id] = f"job {others[-1].id} with the same key {job.conflict_key!r} has not ended yet"
+            case OnConflict.ALLOW:
+                pass
+        self._place(job, waits_for, others)
+
+    def _skip(self, job: Submission, other: Other) -> None:
+        if other.answer is None:
+            self.same[job.id] = other.id
+        else:
+            self.answers[job.id] = other.answer
+
+    def _place(self, job: Submission, waits_for: list[UUID], others: list[Other]) -> None:
+        edges = [(parent, job.id, "wait") for parent in waits_for]
+        edges += [(parent, job.id, "after") for parent in job.after if parent not in waits_for]
+        reason = PREVIOUS if waits_for else AFTER if edges else None
+        placed = Placed(job, _state(job, waits=bool(edges)), reason)
+        self.edges += edges
+        self.placed[job.id] = placed
+        others.append(Other(job.id, placed.state, reason, None))
+
+    def _stored(self) -> Iterable[Submission]:
+        return (placed.job for placed in self.placed.values())
+
+
+_NEEDS_ALL = {OnConflict.WAIT, OnConflict.REPLACE}
+_HELD = {State.RUNNING, State.CANCELLING}
+
+
+def _line_up(others: list[Other]) -> list[UUID]:
+    """Whom to wait for: the last that waits in the same line stands for all before it, plus those accepted since."""
+    last = max((i for i, other in enumerate(others) if other.wait_reason == PREVIOUS), default=0)
+    return [other.id for other in others[last:]]
+
+
+def _insert(placed: Sequence[Placed]) -> Script[dict[UUID, Answer]]:
+    rows = [_row(place) for place in placed]
+    wake = {place.job.queue for place in placed if place.state is State.SCHEDULED and _due_now(place.job)}
+    stored = yield many("insert_jobs", rows, wake=sorted(wake))
+    return {row[0]: _accepted(row) for row in stored}
+
+
+def _repeats(batch: Sequence[Submission]) -> Script[dict[UUID, Answer]]:
+    found = {row["id"]: row for row in (yield many("existing_jobs", [(job.id,) for job in batch]))}
+    return {
+        job.id: _accepted(found[job.id]) if found[job.id]["digest"] == job.digest() else IdTaken(job.id)
+        for job in batch
+        if job.id in found
+    }
+
+
+def _accepted(row: Row, *, deduplicated: bool = False) -> Accepted:
+    return Accepted(
+        job_id=row["id"],
+        state=State(row["state"]),
+        run_at=row["run_at"],
+        created_at=row["created_at"],
+        deduplicated=deduplicated,
+    )
+
+
+def _row(place: Placed) -> tuple[object, ...]:
+    job = place.job
+    return (
+        job.id,
+        job.kind,
+        job.name,
+        job.conflict_key,
+        job.queue,
+        -job.priority,
+        place.state,
+        1 if place.state is State.SCHEDULED else 2,
+        job.run_at,
+        job.delay,
+        job.expires_at,
+        job.expires_in,
+        job.timeout,
+        encode(job.retry) if job.retry else None,
+        job.payload,
+        job.hold,
+        job.on_conflict,
+        job.on_parent_failure,
+        job.dedupe is not None,
+        place.wait_reason,
+        msgspec.json.encode(job.tags).decode() if job.tags else None,
+        msgspec.json.encode(job.metadata).decode() if job.metadata is not None else None,
+        job.created_by,
+        job.correlation_id,
+        job.traceparent,
+        job.code_version,
+        job.retain,
+        job.digest(),
+    )
+
+
+def _state(job: Submission, *, waits: bool) -> State:
+    if job.hold:
+        return State.CREATING
+    return State.BLOCKED if waits else State.SCHEDULED
+
+
+def _due_now(job: Submission) -> bool:
+    """Due at acceptance, as far as the submission tells: only such jobs ring, and only they take part in dedupe."""
+    return job.run_at is None and not job.delay and not job.hold
+
+
+def _keys(job: Submission) -> list[str]:
+    keys = [] if job.on_conflict is OnConflict.ALLOW else [f"key {job.conflict_key}"]
+    return keys + ([f"window {job.dedupe.key}"] if job.dedupe else [])

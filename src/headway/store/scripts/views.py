@@ -1,0 +1,299 @@
+"""What people and programs look at: jobs, their history, results, workers, functions, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from headway.model.filters import JobFilter
+from headway.model.job import (
+    Attempt,
+    Change,
+    Chunk,
+    ErrorInfo,
+    JobRecord,
+    OnParentFailure,
+    Progress,
+    Stored,
+)
+from headway.model.limits import Limit, QueueSettings
+from headway.model.retry import Retry
+from headway.model.states import TERMINAL, Label, Outcome, State, label
+from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.store.scripts.gates import Limits, parse_rate
+from headway.store.scripts.rows import ids
+from headway.store.statements import Row, Script, many, one
+
+
+def get(job_ids: Sequence[UUID]) -> Script[list[JobRecord | None]]:
+    """The jobs in the order asked for; None for one that isn't there."""
+    found = {row["id"]: row for row in (yield many("get_jobs", ids(job_ids)))}
+    return [record(found[job_id]) if job_id in found else None for job_id in job_ids]
+
+
+def find(wanted: JobFilter) -> Script[list[JobRecord]]:
+    """Jobs that match, newest first."""
+    asked = {state.lower() for state in wanted.states}
+    states = sorted(asked & set(State)) + ([State.CREATING, State.SCHEDULED] if Label.SUBMITTED in asked else [])
+    rows = yield one(
+        "find_jobs",
+        states=[str(state) for state in states] if asked else None,
+        pending=Label.PENDING in asked,
+        retrying=Label.RETRYING in asked,
+        parked=Label.PARKED in asked,
+        kind=wanted.kind,
+        queue=wanted.queue,
+        name=wanted.name,
+        name_prefix=wanted.name_prefix,
+        key=wanted.key,
+        tag=wanted.tag,
+        created_by=wanted.created_by,
+        time=wanted.time,
+        since=wanted.since,
+        until=wanted.until,
+        cursor=wanted.cursor,
+        limit=wanted.limit,
+    )
+    return [record(row) for row in rows]
+
+
+def attempts(job_id: UUID) -> Script[list[Attempt]]:
+    """All attempts, the current or last one last."""
+    earlier = [_attempt(row["number"], row) for row in (yield one("get_attempts", job_id=job_id))]
+    [job] = (yield many("get_jobs", ids([job_id]))) or [None]
+    if job is not None and job["attempt"] > len(earlier):
+        earlier.append(_attempt(job["attempt"], job))
+    return earlier
+
+
+def history(job_id: UUID) -> Script[list[Change]]:
+    """The job's life with time stamps, in order: what its columns, its attempts and its history rows tell."""
+    [job] = (yield many("get_jobs", ids([job_id]))) or [None]
+    if job is None:
+        return []
+    archived = [_attempt(row["number"], row) for row in (yield one("get_attempts", job_id=job_id))]
+    lines = yield one("get_history", job_id=job_id)
+    changes = _beginning(job, lines)
+    changes += [change for attempt in archived for change in _tried(attempt, _endings(lines))]
+    if job["claimed_at"] and job["attempt"] > len(archived):
+        changes.append(_change(job["claimed_at"], State.RUNNING, detail=f"attempt {job['attempt']}"))
+    changes += [_change(row["change_at"], row["what"], row["by"], row["detail"]) for row in lines]
+    if State(job["state"]).terminal:
+        changes.append(_change(job["finished_at"], job["state"], detail=_message(job)))
+    return sorted(changes, key=lambda change: change.at)
+
+
+def result(job_id: UUID) -> Script[Stored | None]:
+    """The result as stored; None when the job has none."""
+    rows = yield one("get_result", job_id=job_id)
+    return Stored(content_type=rows[0]["content_type"], size=rows[0]["size"], data=rows[0]["data"]) if rows else None
+
+
+def chunks(job_id: UUID, attempt: int, stream: str | None, after_seq: int, limit: int) -> Script[list[Chunk]]:
+    """The next pieces of output behind `after_seq`."""
+    rows = yield one("get_chunks", job_id=job_id, attempt=attempt, stream=stream, after_seq=after_seq, limit=limit)
+    return [Chunk(seq=row["seq"], stream=row["stream"], data=row["data"]) for row in rows]
+
+
+def workers() -> Script[list[WorkerInfo]]:
+    rows = yield one("get_workers")
+    return [
+        WorkerInfo(
+            id=row["id"],
+            name=row["name"],
+            host=row["host"],
+            pid=row["pid"],
+            queues=tuple(_json(row["queues"])),
+            slots=row["slots"],
+            code_version=row["code_version"],
+            started_at=row["started_at"],
+            seen_at=row["seen_at"],
+        )
+        for row in rows
+    ]
+
+
+def announce(functions: Sequence[FunctionInfo]) -> Script[None]:
+    """Let other processes know what this code can run."""
+    if functions:
+        rows = [(f.name, f.queue, _text(f.defaults), _text(f.parameters), f.code_version) for f in functions]
+        yield many("put_function", rows)
+
+
+def functions() -> Script[list[FunctionInfo]]:
+    rows = yield one("get_functions")
+    return [
+        FunctionInfo(
+            name=row["name"],
+            queue=row["queue"],
+            defaults=_json(row["defaults"]),
+            parameters=_json(row["parameters"]),
+            code_version=row["code_version"],
+            announced_at=row["announced_at"],
+        )
+        for row in rows
+    ]
+
+
+def limits() -> Script[Limits]:
+    """Queues with settings of their own, and limits per key."""
+    queues = yield one("get_queues")
+    keys = yield one("get_key_limits")
+    return Limits(
+        {row["name"]: _queue(row) for row in queues},
+        {row["key"]: Limit(max_running=row["max_running"], rate=parse_rate(row["rate"])) for row in keys},
+    )
+
+
+def put_queue(settings: QueueSettings) -> Script[None]:
+    yield one(
+        "put_queue",
+        name=settings.name,
+        paused=settings.paused,
+        max_running=settings.max_running,
+        rate=settings.rate and str(settings.rate),
+        key_max_running=settings.key_max_running,
+        key_rate=settings.key_rate and str(settings.key_rate),
+        keep_completed=settings.keep_completed,
+        keep_failed=settings.keep_failed,
+    )
+    yield one("wake", wake=[settings.name])
+
+
+def put_key_limit(key: str, limit: Limit | None) -> Script[None]:
+    """Set the limit of a key; None lifts it."""
+    if limit is None:
+        yield one("drop_key_limit", key=key)
+    else:
+        yield one("put_key_limit", key=key, max_running=limit.max_running, rate=limit.rate and str(limit.rate))
+
+
+def counts() -> Script[dict[str, dict[State, int]]]:
+    """How many jobs of each queue are in each state."""
+    table: dict[str, dict[State, int]] = {}
+    for row in (yield one("count_states")):
+        table.setdefault(row["queue"], {})[State(row["state"])] = row["jobs"]
+    return table
+
+
+def record(row: Row) -> JobRecord:
+    """A row of `get_jobs` or `find_jobs` as a record."""
+    state = State(row["state"])
+    return JobRecord(
+        id=row["id"],
+        kind=row["kind"],
+        name=row["name"],
+        key=row["key"],
+        queue=row["queue"],
+        priority=-row["rank"],
+        state=state,
+        label=label(state, due=bool(row["due"]), failures=row["failures"], wait_reason=row["wait_reason"]),
+        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
+        payload=row["payload"],
+        desired_at=row["desired_at"],
+        run_at=row["run_at"],
+        created_at=row["created_at"],
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        expires_at=row["expires_at"],
+        attempt=row["attempt"],
+        failures=row["failures"],
+        losses=row["losses"],
+        token=row["token"],
+        timeout=row["timeout"],
+        retry=_decode(row["retry"], Retry),
+        error=_decode(row["error"], ErrorInfo),
+        progress=_decode(row["progress"], Progress),
+        wait_reason=row["wait_reason"],
+        hold=bool(row["hold"]),
+        on_parent_failure=OnParentFailure(row["on_parent_failure"]),
+        tags=tuple(_json(row["tags"]) or ()),
+        metadata=_json(row["metadata"]),
+        created_by=row["created_by"],
+        correlation_id=row["correlation_id"],
+        traceparent=row["traceparent"],
+        code_version=row["code_version"],
+        worker=str(row["worker_id"]) if row["worker_id"] else None,
+        after=tuple(UUID(parent) for parent in _json(row["after"]) or ()),
+    )
+
+
+def _attempt(number: int, row: Row) -> Attempt:
+    return Attempt(
+        number=number,
+        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
+        error=_decode(row["error"], ErrorInfo),
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        worker=str(row["worker_id"]) if row["worker_id"] else None,
+    )
+
+
+def _beginning(job: Row, lines: Sequence[Row]) -> list[Change]:
+    """The state in which the job was stored, unless the first line tells it: that of a job that had to wait does."""
+    told = next((row for row in lines if row["what"] in set(State)), None)
+    if told is not None and told["what"] in {State.CREATING, State.BLOCKED} and not _at_limit(told):
+        return []
+    # What goes to `scheduled` first and was not blocked had been on hold.
+    held = job["hold"] or (told is not None and told["what"] == State.SCHEDULED)
+    return [_change(job["created_at"], State.CREATING if held else State.SCHEDULED, by=job["created_by"])]
+
+
+def _at_limit(line: Row) -> bool:
+    return (line["detail"] or "").startswith("limit")
+
+
+def _endings(lines: Sequence[Row]) -> set[datetime]:
+    """When the job had ended, before a person's retry took it up again."""
+    return {row["change_at"] for row in lines if row["what"] in TERMINAL}
+
+
+def _tried(attempt: Attempt, endings: set[datetime]) -> list[Change]:
+    """An earlier attempt: it ran, and went back to wait, unless the job ended with it."""
+    changes = []
+    if attempt.claimed_at:
+        changes.append(_change(attempt.claimed_at, State.RUNNING, detail=f"attempt {attempt.number}"))
+    if attempt.finished_at and attempt.finished_at not in endings:
+        message = attempt.error.message if attempt.error else None
+        changes.append(_change(attempt.finished_at, State.SCHEDULED, detail=f"{attempt.outcome}: {message}"))
+    return changes
+
+
+def _change(at: datetime, what: str, by: str | None = None, detail: str | None = None) -> Change:
+    return Change(at=at, what=str(what), by=by, detail=detail)
+
+
+def _message(job: Row) -> str | None:
+    error = _decode(job["error"], ErrorInfo)
+    return f"{job['outcome']}: {error.message}" if error else job["outcome"]
+
+
+def _queue(row: Row) -> QueueSettings:
+    return QueueSettings(
+        name=row["name"],
+        paused=bool(row["paused"]),
+        max_running=row["max_running"],
+        rate=parse_rate(row["rate"]),
+        key_max_running=row["key_max_running"],
+        key_rate=parse_rate(row["key_rate"]),
+        keep_completed=row["keep_completed"],
+        keep_failed=row["keep_failed"],
+    )
+
+
+def _json(text: str | None) -> Any:
+    return msgspec.json.decode(text) if text is not None else None
+
+
+def _decode(text: str | None, kind: type[Any]) -> Any:
+    return msgspec.json.decode(text, type=kind) if text is not None else None
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,233 @@
+"""CLAIM → RUN → FINISH: what workers do to jobs. Every write but the claim carries the claim's token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from headway.model.job import CHUNK, INLINE_LIMIT, Chunk, Claim, Ended, Finish, Release, Report
+from headway.model.states import Outcome, State
+from headway.model.worker import WorkerInfo
+from headway.store.scripts import gates, settle
+from headway.store.scripts.rows import attempt_row, ids
+from headway.store.scripts.watermark import Watermark
+from headway.store.statements import Row, Script, many, one
+
+
+class Want(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker asks for: at most `limit` due jobs of a queue, held under a new lease."""
+
+    worker_id: UUID
+    queue: str
+    limit: int
+    lease_id: UUID
+    ttl: float
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """What it got, in the order to run them."""
+
+    claims: list[Claim]
+    retry_in: float | None = None
+    """When a limit withheld jobs: after how many seconds to ask again."""
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    """What is left of a worker's leases, and which of its jobs are to be cancelled."""
+
+    leases: frozenset[UUID]
+    cancels: frozenset[UUID]
+
+
+def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
+    """The most urgent due jobs, in one statement, held by one new lease."""
+    rows = yield one(
+        "claim_due",
+        queue=want.queue,
+        limit=want.limit,
+        lease_id=want.lease_id,
+        worker_id=want.worker_id,
+        after_rank=watermark.rank,
+        after_run_at=watermark.run_at,
+        after_id=watermark.id,
+    )
+    yield from _hold(want, rows)
+    return Claimed(_in_order(rows, watermark))
+
+
+def claim_limited(want: Want, limits: gates.Limits) -> Script[Claimed]:
+    """The same where limits hold: only those that may start now."""
+    passed = yield from gates.choose(want.queue, want.limit, limits)
+    rows: list[Row] = []
+    if passed.job_ids:
+        rows = yield many(
+            "claim_jobs",
+            ids(passed.job_ids),
+            lease_id=want.lease_id,
+            worker_id=want.worker_id,
+            gated=bool(passed.slots),
+        )
+        if passed.slots:
+            yield many("take_slots", passed.slots)
+        yield from _hold(want, rows)
+    return Claimed(_in_order(rows, None), passed.retry_in)
+
+
+def claim_again(want: Want) -> Script[Claimed]:
+    """What the claim under this lease has brought, if its commit did get through."""
+    rows = yield one("claimed_under", lease_id=want.lease_id)
+    return Claimed(_in_order(rows, None))
+
+
+def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID]) -> Script[Renewal]:
+    """Hold on to what is left, let go of leases whose jobs are all done, and show that the worker lives."""
+    if done:
+        yield many("drop_leases", ids(done))
+    rows = yield one("renew_leases", worker_id=worker.id, ttl=ttl)
+    yield one(
+        "touch_worker",
+        worker_id=worker.id,
+        name=worker.name,
+        host=worker.host,
+        pid=worker.pid,
+        queues=msgspec.json.encode(worker.queues).decode(),
+        slots=worker.slots,
+        code_version=worker.code_version,
+    )
+    return Renewal(
+        frozenset(row["id"] for row in rows),
+        frozenset(job_id for row in rows for job_id in row["cancels"]),
+    )
+
+
+def report(news: Sequence[Report]) -> Script[set[UUID]]:
+    """News of running jobs; returns those that are still this worker's."""
+    rows = yield many("report", [(r.job_id, r.token, r.ran, r.progress) for r in news])
+    return {row["id"] for row in rows}
+
+
+def append(claim: Claim, chunks: Sequence[Chunk]) -> Script[bool]:
+    """Output of a running job; False when it is no longer this worker's."""
+    rows = yield many("append_chunks", [(claim.id, claim.token, c.stream, c.seq, c.data) for c in chunks])
+    return bool(rows)
+
+
+def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
+    """Ends as the workers saw them; a move with an old token is refused."""
+    moves = sorted(moves, key=lambda move: move.job_id)
+    rows = yield many("finish_jobs", [(m.job_id, m.token, m.state, m.outcome, m.ran, m.error) for m in moves])
+    ended = {row[0]: row for row in rows}
+    yield from _keep_results([m for m in moves if m.result is not None and m.job_id in ended])
+    tied = [row[0] for row in rows if row[3]]
+    if tied:
+        yield from settle.settle(tied)
+    return (yield from _answers(moves, ended))
+
+
+def release(moves: Sequence[Release]) -> Script[list[Ended]]:
+    """Back to wait for the next attempt; attempts that say something are archived, the others leave a line."""
+    moves = sorted(moves, key=lambda move: move.job_id)
+    rows = yield many(
+        "release_jobs",
+        [(m.job_id, m.token, m.reason, m.wait, m.ran, m.outcome, m.error) for m in moves],
+    )
+    tried = [attempt_row(row) for row in rows if row["reason"] in {"retry", "lost"} and row["state"] == State.SCHEDULED]
+    if tried:
+        yield many("archive_attempts", tried)
+    yield from _tell_uncharged([row for row in rows if row["reason"] in {"snooze", "give_back"}])
+    yield from _after_release(rows)
+    return (yield from _answers(moves, {row["id"]: row for row in rows}))
+
+
+def _tell_uncharged(rows: Sequence[Row]) -> Script[None]:
+    """An attempt that isn't charged leaves no row of its own, so that it ran and went back is told here. Parked jobs
+    leave nothing: they come by every few seconds."""
+    if not rows:
+        return
+    yield many("stamp_history", [(row["id"], row["claimed_at"], State.RUNNING.value, None, None) for row in rows])
+    lines = [(row["id"], row["reason"], None, None) for row in rows]
+    lines += [(row["id"], State.SCHEDULED.value, None, None) for row in rows if row["state"] == State.SCHEDULED]
+    yield many("add_history", lines)
+
+
+def _after_release(rows: Sequence[Row]) -> Script[None]:
+    """Slots are freed whatever comes next; a cancel that was pending ends here."""
+    cancelled = [row["id"] for row in rows if row["tied"] and row["state"] == State.CANCELLED]
+    if cancelled:
+        yield from settle.settle(cancelled)
+    waiting = [row["id"] for row in rows if row["tied"] and row["state"] == State.SCHEDULED]
+    if waiting:
+        yield from gates.leave(waiting)
+    queues = sorted({row["queue"] for row in rows if row["state"] == State.SCHEDULED})
+    if queues:
+        yield one("wake", wake=queues)
+
+
+def _answers(moves: Sequence[Finish] | Sequence[Release], done: dict[UUID, Row]) -> Script[list[Ended]]:
+    """What became of each move. One that matched nothing was either recorded before (a repeat after an unknown commit)
+    or is fenced off."""
+    missing = [move for move in moves if move.job_id not in done]
+    if missing:
+        found = {row["id"]: row for row in (yield many("read_tokens", ids(move.job_id for move in missing)))}
+        for move in missing:
+            row = found.get(move.job_id)
+            if row is not None and row["finished_token"] == move.token:
+                done[move.job_id] = row
+    return [_ended(move.job_id, done.get(move.job_id)) for move in moves]
+
+
+def _ended(job_id: UUID, row: Row | None) -> Ended:
+    if row is None:
+        return Ended(job_id=job_id, state=None)
+    return Ended(job_id=job_id, state=_STATES[row["state"]], outcome=_OUTCOMES[row["outcome"]])
+
+
+def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
+    if rows:
+        yield one(
+            "hold_lease",
+            lease_id=want.lease_id,
+            worker_id=want.worker_id,
+            ttl=want.ttl,
+            jobs=[row["id"] for row in rows],
+            keys=[row["key"] for row in rows],
+        )
+
+
+def _in_order(rows: Sequence[Row], watermark: Watermark | None) -> list[Claim]:
+    """RETURNING promises no order; rank, run_at and id stand last in the row."""
+    ordered = sorted(rows, key=lambda row: (row["rank"], row["run_at"], row["id"]))
+    if ordered and watermark is not None:
+        watermark.move(ordered[-1])
+    return [Claim(*row[:_CLAIM_FIELDS]) for row in ordered]
+
+
+def _keep_results(moves: Sequence[Finish]) -> Script[None]:
+    if not moves:
+        return
+    small = [(m.job_id, JSON, len(m.result or b""), m.result if _inline(m) else None) for m in moves]
+    yield many("put_results", small)
+    chunks = [
+        (m.job_id, seq, piece) for m in moves if not _inline(m) for seq, piece in enumerate(split(m.result or b""))
+    ]
+    if chunks:
+        yield many("put_result_chunks", chunks)
+
+
+def _inline(move: Finish) -> bool:
+    return len(move.result or b"") <= INLINE_LIMIT
+
+
+def split(data: bytes) -> list[bytes]:
+    """Data in pieces that fit a chunk."""
+    return [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
+
+
+JSON = "application/json"
+# A claim's fields are the first columns that every claim statement returns, in this order.
+_CLAIM_FIELDS = len(Claim.__struct_fields__)
+# Twice as fast as calling the enum; this is done for every job.
+_STATES = {state.value: state for state in State}
+_OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}

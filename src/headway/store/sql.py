@@ -1,0 +1,265 @@
+"""A store over SQL: each method runs one script through a driver. SQLite and PostgreSQL differ in driver and dialect
+only, so they can't differ in meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from headway.clock import Clock
+from headway.model.filters import JobFilter
+from headway.model.job import (
+    Attempt,
+    Change,
+    Chunk,
+    Claim,
+    Ended,
+    Finish,
+    JobRecord,
+    Release,
+    Report,
+    Stored,
+    Submission,
+)
+from headway.model.limits import Limit, QueueSettings, Retention
+from headway.model.states import State
+from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.store.scripts import cancel, gates, submit, tend, views, work
+from headway.store.scripts.cancel import Verdict
+from headway.store.scripts.watermark import RESCAN, Watermark
+from headway.store.statements import Script, many, one
+
+T = TypeVar("T")
+
+LIMITS_AGE = 1.0
+"""Seconds after which a changed limit is in force everywhere."""
+
+
+class Lane(Enum):
+    """What a script must not be held up by: each lane has a connection of its own where the engine profits."""
+
+    CLAIM = "claim"
+    WRITE = "write"
+    KEYED = "keyed"
+    READ = "read"
+
+
+class Driver(Protocol):
+    """What a dialect brings: connections, transactions, wake-ups."""
+
+    def __init__(self) -> None: ...
+
+    async def open(self) -> None: ...
+    async def migrate(self) -> list[str]: ...
+    async def close(self) -> None: ...
+
+    async def run(
+        self,
+        script: Callable[[], Script[T]],
+        lane: Lane,
+        *,
+        again: Callable[[], Script[T]] | None = None,
+        single: bool = False,
+    ) -> T:
+        """Run a script as one transaction (`single`: it is one statement and needs none around it). When the outcome
+        of a commit is unknown, `again` (or the script itself) finds out and makes good."""
+
+    async def listen(self, on_wake: Callable[[str], None]) -> None: ...
+    async def vacuum(self) -> None: ...
+
+
+class SqlStore:
+    """All methods of the `Store` contract, by scripts."""
+
+    def __init__(self, driver: Driver, clock: Clock) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._watermarks: dict[str, Watermark] = {}
+        self._limits: gates.Limits | None = None
+        self._limits_read_at = 0.0
+
+    async def open(self) -> None:
+        await self._driver.open()
+
+    async def migrate(self) -> list[str]:
+        return await self._driver.migrate()
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+    async def listen(self, on_wake: Callable[[str], None]) -> None:
+        await self._driver.listen(on_wake)
+
+    # Jobs
+
+    async def submit(self, batch: Sequence[Submission], *, partial: bool = True) -> list[submit.Answer]:
+        if not partial:
+            return await self._driver.run(lambda: submit.whole(batch), Lane.KEYED)
+        if all(job.plain for job in batch):
+            return await self._driver.run(lambda: submit.plain(batch), Lane.WRITE, single=True)
+        return await self._driver.run(lambda: submit.keyed(batch), Lane.KEYED)
+
+    async def cancel(self, job_ids: Sequence[UUID], *, by: str | None, reason: str) -> list[Verdict]:
+        return await self._driver.run(lambda: cancel.cancel(job_ids, by=by, reason=reason), Lane.KEYED)
+
+    async def retry(self, job_ids: Sequence[UUID], *, by: str | None) -> list[Verdict]:
+        return await self._driver.run(lambda: cancel.retry(job_ids, by=by), Lane.KEYED)
+
+    async def schedule(self, job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> list[Verdict]:
+        return await self._driver.run(lambda: cancel.schedule(job_ids, run_at, by=by), Lane.KEYED)
+
+    async def delete(self, job_ids: Sequence[UUID], *, by: str | None) -> list[Verdict]:
+        return await self._driver.run(lambda: cancel.delete(job_ids, by=by), Lane.KEYED)
+
+    # Work
+
+    async def claim(self, want: work.Want) -> work.Claimed:
+        limits = await self._current_limits()
+        if limits.touch(want.queue):
+            return await self._driver.run(
+                lambda: work.claim_limited(want, limits), Lane.CLAIM, again=lambda: work.claim_again(want)
+            )
+        watermark = self._watermark(want.queue)
+        claimed = await self._driver.run(
+            lambda: work.claim(want, watermark), Lane.CLAIM, again=lambda: work.claim_again(want)
+        )
+        if len(claimed.claims) < want.limit and not watermark.fresh:
+            self._watermarks.pop(want.queue, None)
+        return claimed
+
+    async def peek(self, queues: Sequence[str]) -> dict[str, float]:
+        def script() -> Script[dict[str, float]]:
+            rows = yield many("peek", [(queue,) for queue in queues])
+            return {row["queue"]: row["delay"] for row in rows}
+
+        return await self._driver.run(script, Lane.CLAIM, single=True)
+
+    async def renew(self, worker: WorkerInfo, ttl: float, done: Sequence[UUID]) -> work.Renewal:
+        return await self._driver.run(lambda: work.renew(worker, ttl, done), Lane.WRITE)
+
+    async def report(self, news: Sequence[Report]) -> set[UUID]:
+        return await self._driver.run(lambda: work.report(news), Lane.WRITE, single=True)
+
+    async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
+        return await self._driver.run(lambda: work.append(claim, chunks), Lane.WRITE, single=True)
+
+    async def finish(self, moves: Sequence[Finish]) -> list[Ended]:
+        return await self._driver.run(lambda: work.finish(moves), Lane.WRITE)
+
+    async def release(self, moves: Sequence[Release]) -> list[Ended]:
+        return await self._driver.run(lambda: work.release(moves), Lane.WRITE)
+
+    async def leave(self, worker_id: UUID) -> None:
+        await self._one("drop_worker", Lane.WRITE, worker_id=worker_id)
+
+    # Tending
+
+    async def look(self) -> tend.Due:
+        return await self._driver.run(tend.look, Lane.WRITE, single=True)
+
+    async def rescue(self, limit: int = 100) -> list[tend.Rescued]:
+        return await self._driver.run(lambda: tend.rescue(limit), Lane.WRITE)
+
+    async def expire(self, limit: int = 500) -> list[UUID]:
+        return await self._driver.run(lambda: tend.expire(limit), Lane.WRITE)
+
+    async def reopen_gates(self) -> float | None:
+        limits = await self._current_limits()
+        return await self._driver.run(lambda: gates.reopen(limits), Lane.WRITE)
+
+    async def sweep(self, grace: float = 5.0, limit: int = 500) -> int:
+        return await self._driver.run(lambda: tend.sweep(grace, limit), Lane.WRITE)
+
+    async def prune(self, retention: Retention, after_id: UUID | None, limit: int = 1000) -> tend.Step:
+        return await self._driver.run(lambda: tend.prune(retention, after_id, limit), Lane.WRITE)
+
+    async def bury(self, age: float) -> Sequence[str]:
+        return await self._driver.run(lambda: tend.bury(age), Lane.WRITE)
+
+    async def take_duty(self, name: str, holder: UUID, ttl: float) -> bool:
+        return await self._driver.run(lambda: tend.take_duty(name, holder, ttl), Lane.WRITE, single=True)
+
+    async def vacuum(self) -> None:
+        await self._driver.vacuum()
+
+    # Views
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[JobRecord | None]:
+        return await self._driver.run(lambda: views.get(job_ids), Lane.READ, single=True)
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        return await self._driver.run(lambda: views.find(wanted), Lane.READ, single=True)
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        return await self._driver.run(lambda: views.attempts(job_id), Lane.READ)
+
+    async def history(self, job_id: UUID) -> list[Change]:
+        return await self._driver.run(lambda: views.history(job_id), Lane.READ)
+
+    async def result(self, job_id: UUID) -> Stored | None:
+        return await self._driver.run(lambda: views.result(job_id), Lane.READ, single=True)
+
+    async def chunks(
+        self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
+    ) -> list[Chunk]:
+        return await self._driver.run(
+            lambda: views.chunks(job_id, attempt, stream, after_seq, limit), Lane.READ, single=True
+        )
+
+    async def workers(self) -> list[WorkerInfo]:
+        return await self._driver.run(views.workers, Lane.READ, single=True)
+
+    async def functions(self) -> list[FunctionInfo]:
+        return await self._driver.run(views.functions, Lane.READ, single=True)
+
+    async def counts(self) -> dict[str, dict[State, int]]:
+        return await self._driver.run(views.counts, Lane.READ, single=True)
+
+    async def now(self) -> datetime:
+        def script() -> Script[datetime]:
+            [row] = yield one("store_time")
+            moment: datetime = row["now_at"]
+            return moment
+
+        return await self._driver.run(script, Lane.READ, single=True)
+
+    # Settings
+
+    async def limits(self) -> gates.Limits:
+        return await self._driver.run(views.limits, Lane.READ)
+
+    async def set_queue(self, settings: QueueSettings) -> None:
+        self._limits = None
+        await self._driver.run(lambda: views.put_queue(settings), Lane.KEYED)
+
+    async def set_key_limit(self, key: str, limit: Limit | None) -> None:
+        self._limits = None
+        await self._driver.run(lambda: views.put_key_limit(key, limit), Lane.KEYED)
+
+    async def announce(self, functions: Sequence[FunctionInfo]) -> None:
+        await self._driver.run(lambda: views.announce(functions), Lane.KEYED)
+
+    async def _one(self, name: str, lane: Lane, **parameters: object) -> None:
+        def script() -> Script[None]:
+            yield one(name, **parameters)
+
+        await self._driver.run(script, lane, single=True)
+
+    async def _current_limits(self) -> gates.Limits:
+        """Limits as of at most `LIMITS_AGE` ago: a claim mustn't cost a second query for what rarely changes."""
+        now = self._clock.monotonic()
+        if self._limits is None or now - self._limits_read_at > LIMITS_AGE:
+            self._limits = await self._driver.run(views.limits, Lane.CLAIM)
+            self._limits_read_at = now
+        return self._limits
+
+    def _watermark(self, queue: str) -> Watermark:
+        """Where the queue's last claim ended, or the start again when that is too long ago."""
+        now = self._clock.monotonic()
+        mark = self._watermarks.get(queue)
+        if mark is None or now - mark.made_at > RESCAN:
+            mark = self._watermarks[queue] = Watermark(now)
+        return mark

@@ -1,0 +1,147 @@
+"""One connection to the file, and transactions on it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from headway.store.sqlite.rows import Plan
+from headway.store.sqlite.storetime import StoreTime
+from headway.store.sqlite.trouble import explain
+from headway.store.statements import Query, Row, Script, one
+
+T = TypeVar("T")
+
+_PRAGMAS = (
+    "pragma busy_timeout = 30000",
+    "pragma journal_mode = wal",
+    "pragma synchronous = full",
+    "pragma cache_size = -65536",
+    "pragma wal_autocheckpoint = 4000",
+)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of one operation."""
+
+    result: Any = None
+    error: Exception | None = None
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What a session works with; the same for all sessions of a driver."""
+
+    path: str
+    plans: Mapping[str, Plan]
+    time: StoreTime
+    ring: Callable[[Sequence[str]], None]
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection with our settings. Which thread uses it is the runner's care."""
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+class Session:
+    """Runs operations on its connection; used by one thread at a time."""
+
+    def __init__(self, parts: Parts, connection: sqlite3.Connection) -> None:
+        self._parts = parts
+        self.connection = connection
+        self._cursor = connection.cursor()
+        self._now = 0
+        self._wakes: list[str] = []
+        self.commits = 0
+
+    def drive(self, script: Script[T]) -> T:
+        """Feed the script with rows until it returns."""
+        rows: list[Row] | None = None
+        while True:
+            try:
+                query = script.send(rows)  # type: ignore[arg-type]  # a fresh generator takes None
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            rows = self.fetch(query)
+
+    def fetch(self, query: Query) -> list[Row]:
+        if "wake" in query.parameters:
+            self._wakes += query.parameters["wake"]
+        return self._parts.plans[query.name].run(self._cursor, query, self._now)
+
+    def write(self, operations: Sequence[Operation[Any]]) -> list[Outcome]:
+        """All operations in one transaction, each undone by itself if it fails; the bell is rung behind the commit."""
+        self._wakes.clear()
+        try:
+            self._begin()
+            outcomes = [self._apart(operation) for operation in operations]
+            self._cursor.execute("commit")
+        except sqlite3.Error as error:
+            self._roll_back()
+            return [Outcome(error=explain(error, self._parts.path)) for _ in operations]
+        self.commits += 1
+        if self._wakes:
+            self._parts.ring(sorted(set(self._wakes)))
+        return outcomes
+
+    def read(self, operations: Sequence[Operation[Any]]) -> list[Outcome]:
+        """Each operation by itself, on one unchanging view of the file."""
+        return [self._look(operation) for operation in operations]
+
+    def close(self) -> None:
+        self._cursor.close()
+        self.connection.close()
+
+    def _begin(self) -> None:
+        # Time is read behind the lock, for which we may have waited.
+        self._cursor.execute("begin immediate")
+        self._now, jump = self._parts.time.read()
+        if jump:
+            self.fetch(one("prolong_leases", before=self._now - jump))
+
+    def _apart(self, operation: Operation[Any]) -> Outcome:
+        self._cursor.execute("savepoint operation")
+        wakes = len(self._wakes)
+        try:
+            result = operation(self)
+        except Exception as error:
+            if not self.connection.in_transaction:
+                # The engine has given up the whole transaction (disk full, input/output error).
+                raise
+            self._cursor.execute("rollback to operation")
+            self._cursor.execute("release operation")
+            del self._wakes[wakes:]
+            return Outcome(error=self._told(error))
+        self._cursor.execute("release operation")
+        return Outcome(result)
+
+    def _look(self, operation: Operation[Any]) -> Outcome:
+        self._now = self._parts.time.look()
+        try:
+            self._cursor.execute("begin")
+            result = operation(self)
+            self._cursor.execute("commit")
+        except Exception as error:
+            self._roll_back()
+            return Outcome(error=self._told(error))
+        return Outcome(result)
+
+    def _roll_back(self) -> None:
+        if self.connection.in_transaction:
+            self._cursor.execute("rollback")
+
+    def _told(self, error: Exception) -> Exception:
+        return explain(error, self._parts.path) if isinstance(error, sqlite3.OperationalError) else error
+
+
+Operation = Callable[[Session], T]

@@ -1,0 +1,110 @@
+-- name: put_queue(; name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
+insert into headway_queue (name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
+values (:name, :paused, :max_running, :rate, :key_max_running, :key_rate, :keep_completed, :keep_failed)
+on conflict (name) do update
+set paused = excluded.paused, max_running = excluded.max_running, rate = excluded.rate,
+    key_max_running = excluded.key_max_running, key_rate = excluded.key_rate,
+    keep_completed = excluded.keep_completed, keep_failed = excluded.keep_failed;
+
+-- name: get_queues()
+select name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed
+from headway_queue order by name;
+
+-- name: put_key_limit(; key, max_running, rate)
+insert into headway_key_limit (key, max_running, rate) values (:key, :max_running, :rate)
+on conflict (key) do update set max_running = excluded.max_running, rate = excluded.rate;
+
+-- name: drop_key_limit(; key)
+delete from headway_key_limit where key = :key;
+
+-- name: get_key_limits()
+select key, max_running, rate from headway_key_limit order by key;
+
+-- name: make_gates(name, key)
+insert into headway_gate (name, key) values (:name, :key) on conflict do nothing;
+
+-- name: lock_gates(name; now)
+-- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
+select name, closed, (tat - :now) / 1000000.0 as ahead,
+       (select count(*) from headway_slot s where s.gate = :name) as running
+from headway_gate where name = :name;
+
+-- name: move_gates(name, ahead; now)
+-- `ahead`: seconds from now until the rate has made up for all starts so far.
+update headway_gate set tat = :now + cast(:ahead * 1000000 as integer) where name = :name;
+
+-- name: close_gates(name)
+update headway_gate set closed = 1 where name = :name and not closed;
+
+-- name: closed_keys()
+select key from headway_gate where closed and key is not null;
+
+-- name: due_candidates(; queue, limit, closed, now)
+-- Due jobs in order, past those whose key is known to be full, unless they were promoted at its gate.
+-- The order is that of the nested loop, as in `claim_due`.
+with recursive ranks(rank) as (
+    select min(rank) from headway_job
+    where waiting = 1 and queue = :queue
+      and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
+    union all
+    select (select min(n.rank) from headway_job n where n.waiting = 1 and n.queue = :queue and n.rank > r.rank)
+    from ranks r where r.rank is not null
+)
+select j.id, j.key from ranks r cross join headway_job j indexed by headway_job_ready
+where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= :now
+  and (j.expires_at is null or j.expires_at > :now)
+  and (j.gate is not null or j.key not in (select value from json_each(:closed)))
+limit :limit;
+
+-- name: claim_jobs(id; lease_id, worker_id, gated, now)
+-- `finished_at` is not touched: it is null in every waiting job.
+update headway_job
+set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
+    worker_id = :worker_id, claimed_at = :now, started_at = null, outcome = null, wait_reason = null, progress = null,
+    gate = null, gated = :gated
+where id = :id and waiting = 1
+returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
+          traceparent, key, rank, run_at;
+
+-- name: block_at_gates(id, gate)
+update headway_job set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = :gate
+where id = :id and waiting = 1
+returning id;
+
+-- name: backlog_of_keys(; queue, keys, limit, now)
+select id, key from headway_job indexed by headway_job_open_key
+where key in (select value from json_each(:keys)) and finished_at is null and waiting = 1 and queue = :queue
+  and gate is null and run_at <= :now
+limit :limit;
+
+-- name: take_slots(gate, job_id)
+insert into headway_slot (gate, job_id) values (:gate, :job_id) on conflict do nothing;
+
+-- name: free_slots(job_id)
+delete from headway_slot where job_id = :job_id returning gate;
+
+-- name: promote_at_gate(; gate, room)
+-- By (rank, run_at, id). The promoted keep `gate`, by which the claim knows that their turn has come.
+update headway_job set state = 'scheduled', waiting = 1, wait_reason = null
+where id in (
+    select id from headway_job
+    where waiting = 2 and gate = :gate and state = 'blocked'
+    order by rank, run_at, id limit :room
+)
+returning id, queue;
+
+-- name: open_if_empty(name)
+update headway_gate set closed = 0
+where name = :name and closed
+  and not exists (select 1 from headway_job j where j.waiting = 2 and j.gate = :name);
+
+-- name: closed_gates()
+select name from headway_gate where closed order by name;
+
+-- name: stale_slots()
+-- Slots whose job isn't held any more: there should be none.
+delete from headway_slot
+where not exists (
+    select 1 from headway_job j where j.id = headway_slot.job_id and j.state in ('running', 'cancelling')
+)
+returning gate;

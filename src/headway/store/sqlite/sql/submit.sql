@@ -1,0 +1,74 @@
+-- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, digest; wake, now)
+-- `batch` is given many rows at a time: RETURNING has a price per statement.
+with batch(
+    id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload,
+    hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id,
+    traceparent, code_version, retain, digest
+) as materialized (values (
+    :id, :kind, :name, :key, :queue, :rank, :state, :waiting, :run_at, :delay, :expires_at, :expires_in, :timeout,
+    :retry, :payload, :hold, :on_conflict, :on_parent_failure, :deduped, :wait_reason, :tags, :metadata, :created_by,
+    :correlation_id, :traceparent, :code_version, :retain, :digest
+))
+insert into headway_job (
+    id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry,
+    payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id,
+    traceparent, code_version, retain, digest
+)
+select
+    id, kind, name, key, queue, rank, state, waiting,
+    coalesce(run_at, :now + cast(delay * 1000000 as integer)),
+    coalesce(run_at, :now + cast(delay * 1000000 as integer)),
+    :now,
+    coalesce(expires_at, :now + cast(expires_in * 1000000 as integer)),
+    timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by,
+    correlation_id, traceparent, code_version, retain, digest
+from batch where true
+on conflict (id) do nothing
+returning id, state, run_at, created_at;
+
+-- name: existing_jobs(id)
+select id, digest, state, run_at, created_at from headway_job where id = :id;
+
+-- name: try_keys(key)
+-- There is one writer at a time: whoever asks has every key.
+select :key as key;
+
+-- name: take_dedupes(key, job_id, window; now)
+insert into headway_dedupe (key, job_id, expires_at)
+values (:key, :job_id, :now + cast(:window * 1000000 as integer))
+on conflict (key) do update set job_id = excluded.job_id, expires_at = excluded.expires_at
+    where headway_dedupe.expires_at <= :now or headway_dedupe.job_id = excluded.job_id
+returning key;
+
+-- name: read_dedupes(key)
+select d.key, j.id, j.state, j.run_at, j.created_at
+from headway_dedupe d join headway_job j on j.id = d.job_id
+where d.key = :key;
+
+-- name: one_open(key)
+select key, id, state, run_at, created_at, wait_reason
+from headway_job where key = :key and finished_at is null limit 1;
+
+-- name: all_open(key)
+select key, id, state, run_at, created_at, wait_reason
+from headway_job where key = :key and finished_at is null
+order by created_at, id;
+
+-- name: lock_jobs(id)
+-- There is one writer at a time: to read is to lock.
+select id, state, outcome from headway_job where id = :id;
+
+-- name: mark_waiters(id)
+update headway_job set waiters = 1 where id = :id and not waiters;
+
+-- name: insert_edges(parent_id, child_id, kind)
+insert into headway_edge (parent_id, child_id, kind) values (:parent_id, :child_id, :kind) on conflict do nothing;
+
+-- name: insert_parents(child_id, parent_id)
+insert into headway_parent (child_id, parent_id) values (:child_id, :parent_id) on conflict do nothing;
+
+-- name: wake(; wake)
+-- Nothing to do in the database: the driver rings when the transaction is committed.
+
+-- name: add_history(job_id, what, by, detail; now)
+insert into headway_history (job_id, at, what, by, detail) values (:job_id, :now, :what, :by, :detail);

@@ -1,0 +1,79 @@
+-- name: look(; now)
+-- Whether the frequent duties have anything to do: one question instead of three.
+select exists (select 1 from headway_lease where until <= :now) as lapsed,
+       exists (select 1 from headway_job where waiting > 0 and expires_at is not null and expires_at <= :now) as expired,
+       exists (select 1 from headway_gate where closed = 1) as closed;
+
+-- name: lapsed_leases(; limit, now)
+delete from headway_lease
+where id in (select id from headway_lease where until <= :now order by until limit :limit)
+returning id, worker_id, jobs;
+
+-- name: rescue_jobs(id, lease_id; unproven, error, now)
+-- Only what is still held under the lapsed lease; its holder's token dies here.
+update headway_job
+set state = case when state = 'cancelling' then 'cancelled' when losses + 1 >= :unproven then 'failed'
+                 else 'scheduled' end,
+    waiting = case when state = 'cancelling' or losses + 1 >= :unproven then 0 else 1 end,
+    outcome = case when state = 'cancelling' then 'cancelled' when losses + 1 >= :unproven then 'poison'
+                   else 'lost' end,
+    finished_at = case when state = 'cancelling' or losses + 1 >= :unproven then :now end,
+    token = token + 1,
+    losses = losses + 1,
+    error = :error
+where id = :id and lease_id = :lease_id and state in ('running', 'cancelling')
+returning id, state, outcome, queue, attempt, error, claimed_at, started_at, worker_id,
+          (waiters or gated or deduped or doomed) as tied;
+
+-- name: expired_jobs(; limit, now)
+select id from headway_job
+where waiting > 0 and expires_at is not null and expires_at <= :now
+order by expires_at limit :limit;
+
+-- name: orphan_parents(; limit)
+-- Ended or vanished jobs that others still wait for: there should be none.
+select distinct e.parent_id from headway_edge e left join headway_job j on j.id = e.parent_id
+where j.id is null or j.state in ('completed', 'failed', 'cancelled')
+limit :limit;
+
+-- name: forgotten_jobs(; grace, limit, now)
+-- Created without hold, but never scheduled; or blocked though nothing is left to wait for.
+select j.id, j.state from headway_job j
+where j.waiting = 2 and j.gate is null and not j.hold and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
+  and j.created_at < :now - cast(:grace * 1000000 as integer)
+  and not exists (select 1 from headway_edge e where e.child_id = j.id)
+limit :limit;
+
+-- name: dead_workers(; age, now)
+delete from headway_worker where seen_at < :now - cast(:age * 1000000 as integer) returning id, name;
+
+-- name: expired_dedupes(; limit, now)
+delete from headway_dedupe
+where key in (select key from headway_dedupe where expires_at <= :now limit :limit);
+
+-- name: shortest_retention()
+select min(seconds) as shortest from (
+    select min(keep_completed) as seconds from headway_queue
+    union all select min(keep_failed) from headway_queue
+    union all select min(retain) from headway_job where retain is not null
+);
+
+-- name: old_jobs(; after_id, limit, completed, failed, horizon, now)
+-- One step of a walk through the oldest jobs: which are past their time, and whether the walk may stop here.
+select j.id,
+       j.created_at <= :now - cast(:horizon * 1000000 as integer) as old,
+       coalesce(j.state in ('completed', 'failed', 'cancelled') and j.finished_at <= :now - 1000000
+           * coalesce(j.retain, case when j.state = 'completed' then coalesce(q.keep_completed, :completed)
+                                     else coalesce(q.keep_failed, :failed) end), 0) as past
+from headway_job j left join headway_queue q on q.name = j.queue
+where j.id > :after_id
+order by j.id limit :limit;
+
+-- name: take_duty(; name, holder, ttl, now)
+insert into headway_duty (name, holder, until) values (:name, :holder, :now + cast(:ttl * 1000000 as integer))
+on conflict (name) do update set holder = excluded.holder, until = excluded.until
+    where headway_duty.holder = excluded.holder or headway_duty.until <= :now
+returning name;
+
+-- name: store_time(; now)
+select :now as now_at;

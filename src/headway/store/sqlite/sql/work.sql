@@ -1,0 +1,152 @@
+-- name: claim_due(; queue, limit, lease_id, worker_id, now)
+-- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
+-- cost nothing. There is no ORDER BY: it would sort all ranks before the limit. The nested loop yields in order,
+-- because CROSS JOIN forbids to turn it round and INDEXED BY to read `j` in any other order.
+-- `finished_at` is not touched: it is null in every waiting job, and setting it would rewrite an index entry.
+update headway_job
+set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
+    worker_id = :worker_id, claimed_at = :now, started_at = null, outcome = null, wait_reason = null, progress = null
+where id in (
+    with recursive ranks(rank) as (
+        select min(rank) from headway_job
+        where waiting = 1 and queue = :queue
+          and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
+        union all
+        select (select min(n.rank) from headway_job n where n.waiting = 1 and n.queue = :queue and n.rank > r.rank)
+        from ranks r where r.rank is not null
+    )
+    select j.id from ranks r cross join headway_job j indexed by headway_job_ready
+    where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= :now
+      and (j.expires_at is null or j.expires_at > :now)
+    limit :limit
+)
+returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
+          traceparent, key, rank, run_at;
+
+-- name: hold_lease(; lease_id, worker_id, ttl, jobs, now)
+insert into headway_lease (id, worker_id, until, jobs)
+values (:lease_id, :worker_id, :now + cast(:ttl * 1000000 as integer), :jobs);
+
+-- name: claimed_under(; lease_id)
+-- What a claim whose commit was left unknown has brought.
+with recursive places(place, jobs) as (
+    select 1, jobs from headway_lease where id = :lease_id
+    union all
+    select place + 16, jobs from places where place + 16 < length(jobs)
+)
+select j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+       j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at
+from places cross join headway_job j
+where j.id = substr(places.jobs, places.place, 16) and j.lease_id = :lease_id and j.state in ('running', 'cancelling')
+order by j.rank, j.run_at, j.id;
+
+-- name: peek(queue; now)
+-- The seconds until the queue's first job is due (0 or less: now); no row for an empty or paused queue.
+with recursive ranks(rank) as (
+    select min(rank) from headway_job
+    where waiting = 1 and queue = :queue
+      and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
+    union all
+    select (select min(n.rank) from headway_job n where n.waiting = 1 and n.queue = :queue and n.rank > r.rank)
+    from ranks r where r.rank is not null
+),
+firsts(run_at) as (
+    select (select min(j.run_at) from headway_job j where j.waiting = 1 and j.queue = :queue and j.rank = r.rank)
+    from ranks r where r.rank is not null
+)
+select :queue as queue, (earliest.run_at - :now) / 1000000.0 as delay
+from (select min(run_at) as run_at from firsts) earliest
+where earliest.run_at is not null;
+
+-- name: renew_leases(; worker_id, ttl, now)
+-- A lapsed lease is not revived: its jobs may already be another worker's.
+update headway_lease set until = :now + cast(:ttl * 1000000 as integer)
+where worker_id = :worker_id and until > :now
+returning id, cancels;
+
+-- name: prolong_leases(; before, now)
+-- The wall clock jumped forward from `before` to `now`: leases that lived before it, and that the jump has brought to
+-- their end or near to it (20 s, two thirds of the usual lease), get back the time it took from them. Those of another
+-- process that did the same already are past this condition.
+update headway_lease set until = until + (:now - :before) where until > :before and until <= :now + 20000000;
+
+-- name: drop_leases(id)
+delete from headway_lease where id = :id;
+
+-- name: touch_worker(; worker_id, name, host, pid, queues, slots, code_version, now)
+insert into headway_worker (id, name, host, pid, queues, slots, code_version, started_at, seen_at)
+values (:worker_id, :name, :host, :pid, :queues, :slots, :code_version, :now, :now)
+on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots;
+
+-- name: drop_worker(; worker_id)
+delete from headway_worker where id = :worker_id;
+
+-- name: report(id, token, ran, progress; now)
+update headway_job
+set started_at = coalesce(started_at, :now - cast(:ran * 1000000 as integer)),
+    progress = coalesce(:progress, progress)
+where id = :id and token = :token and finished_token is not :token
+returning id;
+
+-- name: append_chunks(job_id, token, stream, seq, data; now)
+insert into headway_chunk (job_id, attempt, stream, seq, at, data)
+select id, attempt, :stream, :seq, :now, :data
+from headway_job where id = :job_id and token = :token and finished_token is not :token
+on conflict do nothing
+returning job_id;
+
+-- name: finish_jobs(id, token, state, outcome, ran, error; now)
+-- Fenced by token. `batch` is given many rows at a time: RETURNING has a price per statement that exceeds the update's.
+with batch(id, token, state, outcome, ran, error) as materialized (values (:id, :token, :state, :outcome, :ran, :error))
+update headway_job
+set state = case when headway_job.state = 'cancelling' and batch.state <> 'completed' then 'cancelled'
+                 else batch.state end,
+    outcome = case when headway_job.state = 'cancelling' and batch.state <> 'completed' then 'cancelled'
+                   else batch.outcome end,
+    finished_token = headway_job.token,
+    finished_at = :now,
+    started_at = coalesce(started_at, :now - cast(batch.ran * 1000000 as integer)),
+    error = batch.error,
+    losses = 0,
+    failures = failures + (batch.state = 'failed')
+from batch
+where headway_job.id = batch.id and headway_job.token = batch.token and finished_token is not batch.token
+returning id, state, outcome, (waiters or gated or deduped or doomed) as tied;
+
+-- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
+-- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
+update headway_job
+set state = case when state = 'cancelling' then 'cancelled' else 'scheduled' end,
+    waiting = case when state = 'cancelling' then 0 else 1 end,
+    outcome = case when state = 'cancelling' then 'cancelled' else :outcome end,
+    finished_at = case when state = 'cancelling' then :now end,
+    finished_token = :token,
+    token = token + 1,
+    run_at = case when :reason in ('retry', 'snooze', 'parked') then :now + cast(:wait * 1000000 as integer)
+                  else run_at end,
+    started_at = case when :ran is not null then coalesce(started_at, :now - cast(:ran * 1000000 as integer)) end,
+    error = coalesce(:error, error),
+    attempt = attempt - (:reason in ('snooze', 'give_back', 'parked')),
+    failures = failures + (:reason = 'retry'),
+    losses = case :reason when 'lost' then losses + 1 when 'retry' then 0 when 'snooze' then 0 else losses end,
+    wait_reason = case when :reason = 'parked' then 'no_code' end
+where id = :id and token = :token and finished_token is not :token
+returning id, state, outcome, queue, attempt, error, claimed_at, started_at, worker_id, :reason as reason, run_at,
+          (waiters or gated or deduped or doomed) as tied;
+
+-- name: read_tokens(id)
+select id, token, finished_token, state, outcome from headway_job where id = :id;
+
+-- name: archive_attempts(job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id; now)
+insert into headway_attempt (job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id)
+values (:job_id, :number, :outcome, :error, :claimed_at, :started_at, coalesce(:finished_at, :now), :worker_id)
+on conflict do nothing;
+
+-- name: put_results(job_id, content_type, size, data)
+insert into headway_result (job_id, content_type, size, data) values (:job_id, :content_type, :size, :data)
+on conflict (job_id) do update
+set content_type = excluded.content_type, size = excluded.size, data = excluded.data;
+
+-- name: put_result_chunks(job_id, seq, data; now)
+insert into headway_chunk (job_id, attempt, stream, seq, at, data) values (:job_id, 0, 'result', :seq, :now, :data)
+on conflict do nothing;
