@@ -51,9 +51,7 @@ async def test_what_was_committed_outlives_the_killing_of_the_server(
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-async def test_a_restarted_server_has_the_same_address(
-    mode: StopMode, private_postgres: PostgresServer
-) -> None:
+async def test_a_restarted_server_has_the_same_address(mode: StopMode, private_postgres: PostgresServer) -> None:
     url = private_postgres.create_database()
 
     await asyncio.to_thread(private_postgres.restart, mode)

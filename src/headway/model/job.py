@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -22,6 +23,9 @@ SUSPECT_LOSSES = 2
 """Lost this often, a job is run alone in a fresh child process to find out whether it kills its worker."""
 UNPROVEN_LOSSES = 6
 """Lost this often without a surviving witness, a job counts as poison all the same."""
+
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 
 
 class OnConflict(StrEnum):
@@ -84,8 +88,11 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not -100 <= self.priority <= 100:
             raise InvalidJob(f"priority must be from -100 to 100, not {self.priority}", field="priority")
-        if not self.queue or len(self.queue) > 200:
-            raise InvalidJob(f"queue must be a name of 1 to 200 characters, not {self.queue!r}", field="queue")
+        for field, text in (("queue", self.queue), ("name", self.name), ("key", self.conflict_key)):
+            if not _NAME.fullmatch(text):
+                raise InvalidJob(
+                    f"{field} must be 1 to 200 characters without control characters, not {text[:250]!r}", field=field
+                )
         if len(self.payload) > INLINE_LIMIT:
             raise InvalidJob(
                 f"the arguments of {self.name!r} take {len(self.payload):,} bytes, the limit is {INLINE_LIMIT:,}: "

@@ -123,12 +123,15 @@ class SqlStore:
                 lambda: work.claim_limited(want, limits), Lane.CLAIM, again=lambda: work.claim_again(want)
             )
         watermark = self._watermark(want.queue)
+        from_start = watermark.fresh
         claimed = await self._driver.run(
             lambda: work.claim(want, watermark), Lane.CLAIM, again=lambda: work.claim_again(want)
         )
-        if len(claimed.claims) < want.limit and not watermark.fresh:
-            self._watermarks.pop(want.queue, None)
-        return claimed
+        if len(claimed.claims) == want.limit:
+            return claimed
+        self._watermarks.pop(want.queue, None)
+        # Fewer than asked for, behind the mark: there may be more before it.
+        return claimed if from_start else work.Claimed(claimed.claims, retry_in=0.0)
 
     async def peek(self, queues: Sequence[str]) -> dict[str, float]:
         def script() -> Script[dict[str, float]]:

@@ -150,14 +150,13 @@ class PostgresDriver:
         now = self._injected.now() if self._injected else None
         if single:
             return await self._drive(connection, script, now)
-        await connection.execute("begin")
         try:
+            await connection.execute("begin")
             result = await self._drive(connection, script, now)
+            await connection.execute("commit")
         except BaseException:
-            if not connection.is_closed():
-                await asyncio.shield(connection.execute("rollback"))
+            await asyncio.shield(_undo(connection))
             raise
-        await connection.execute("commit")
         return result
 
     async def _drive(self, connection: _Connection, script: Script[T], now: object) -> T:
@@ -238,6 +237,15 @@ class _Line:
 
 
 _Connection = asyncpg.Connection
+
+
+async def _undo(connection: _Connection) -> None:
+    """Leave no transaction open behind; a connection that can't even do this is of no use any more."""
+    try:
+        if connection.is_in_transaction():
+            await connection.execute("rollback")
+    except _LOST:
+        connection.terminate()
 
 
 async def _applied(connection: _Connection) -> dict[int, bool]:

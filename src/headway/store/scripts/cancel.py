@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from headway.model.errors import Conflict, HeadwayError, IllegalMove, JobNotFound
+from headway.model.errors import Conflict, HeadwayError, IllegalMove, JobNotFound, KeyBusy
 from headway.model.job import ErrorInfo, OnConflict, encode
 from headway.model.states import Outcome, State
 from headway.store.scripts import settle
@@ -15,6 +15,8 @@ from headway.store.statements import Row, Script, many, one
 
 Verdict = State | HeadwayError
 """The job's state after the act, or why it couldn't be done."""
+RETRIED = "retried"
+"""The `wait_reason` of a job that a person's retry put into its key's line: its age doesn't tell its place there."""
 
 
 def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[list[Verdict]]:
@@ -78,6 +80,11 @@ def schedule(job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None
     return [_scheduled(job_id, states, done) for job_id in job_ids]
 
 
+def key_lock(key: str) -> str:
+    """The name under which decisions about a key are made one after another."""
+    return f"key {key}"
+
+
 def worker_channel(worker_id: UUID) -> str:
     """The name under which a worker is woken for itself; no queue can have it."""
     return f"\x01{worker_id}"
@@ -95,6 +102,8 @@ def _reopen(row: Row, by: str | None) -> Script[Verdict]:
     others = []
     policy = OnConflict(row["on_conflict"])
     if policy is not OnConflict.ALLOW:
+        if not (yield many("try_keys", [(key_lock(row["key"]),)])):
+            return KeyBusy(f"another transaction holds the key {row['key']!r} of job {row['id']}: try again")
         others = yield many("all_open", [(row["key"],)])
     if others and policy in {OnConflict.REJECT, OnConflict.SKIP}:
         return Conflict(row["key"], others[-1]["id"])
@@ -105,7 +114,7 @@ def _reopen(row: Row, by: str | None) -> Script[Verdict]:
         yield many("archive_attempts", [attempt_row(row, row["finished_at"])])
     yield many("drop_result", [(row["id"],)])
     state = State.BLOCKED if others else State.SCHEDULED
-    yield many("reopen_jobs", [(row["id"], state.value, 2 if others else 1, "previous" if others else None)])
+    yield many("reopen_jobs", [(row["id"], state.value, 2 if others else 1, RETRIED if others else None)])
     yield many("stamp_history", [(row["id"], row["finished_at"], row["state"], None, row["outcome"])])
     yield many("add_history", [(row["id"], "retry", by, None), (row["id"], state.value, None, None)])
     if others:

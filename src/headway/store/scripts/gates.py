@@ -125,7 +125,7 @@ def choose(queue: str, limit: int, limits: Limits) -> Script[Passed]:
             if gate.counts_running:
                 passed.slots.append((name, row["id"]))
     yield many("move_gates", [(name, gate.ahead) for name, gate in {queue_gate(queue): own, **gates}.items()])
-    yield from _block(queue, blocked, closed, limits)
+    yield from _block(queue, blocked, closed, limits, passed.job_ids)
     if blocked or len(candidates) == limit:
         passed.retry_in = 0.0
     return passed
@@ -172,15 +172,19 @@ def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
     return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
 
 
-def _block(queue: str, met: Sequence[tuple[UUID, str]], closed: Sequence[str], limits: Limits) -> Script[None]:
-    """Out of the hot index with those that met a full gate, and with a step of the backlog behind closed ones."""
+def _block(
+    queue: str, met: Sequence[tuple[UUID, str]], closed: Sequence[str], limits: Limits, passed: Sequence[UUID]
+) -> Script[None]:
+    """Out of the hot index with those that met a full gate, and with a step of the backlog behind closed ones; those
+    that have just passed still stand in it and stay."""
     gate_of = {key: next(iter(limits.gates_of(queue, key)), None) for key in closed}
     gate_of |= {_key_of(gate) or "": gate for _, gate in met}
     keys = [key for key, gate in gate_of.items() if gate]
     if not keys:
         return
     more = yield one("backlog_of_keys", queue=queue, keys=keys, limit=BACKLOG_STEP)
-    rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more}
+    through = set(passed)
+    rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more if row["id"] not in through}
     if rows:
         yield many("block_at_gates", list(rows.items()))
         yield many("add_history", [(job_id, "blocked", None, f"limit {gate}") for job_id, gate in rows.items()])

@@ -40,7 +40,7 @@ def release_children(parents: Sequence[UUID]) -> Script[list[UUID]]:
     Returns the children that were cancelled because a parent didn't complete. The children are locked before any edge
     is cut: of two parents that end at once, the second to get the lock sees the first one's cut.
     """
-    children = sorted(row["child_id"] for row in (yield many("children_of", ids(parents))))
+    children = sorted({row["child_id"] for row in (yield many("children_of", ids(parents)))})
     if not children:
         return []
     completed = {

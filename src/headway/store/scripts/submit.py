@@ -19,17 +19,20 @@ Answer = Accepted | HeadwayError
 
 PREVIOUS = "previous"
 """The `wait_reason` of a job that waits for the previous one of its key."""
+RING_WITHIN = 60.0
+"""Jobs due within so many seconds ring, so that a worker learns when to wake by itself; later ones it will see."""
 AFTER = "after"
 """The `wait_reason` of a job that waits for its parents."""
 
 
 def plain(batch: Sequence[Submission]) -> Script[list[Answer]]:
     """Jobs that need no look at others, in one statement. An id that exists is a repeat, or taken."""
-    stored = yield from _insert([Placed(job, _state(job, waits=False)) for job in batch])
-    missing = [job for job in batch if job.id not in stored]
+    first = _first_of_each(batch)
+    stored = yield from _insert([Placed(job, _state(job, waits=False)) for job in first.values()])
+    missing = [job for job in first.values() if job.id not in stored]
     if missing:
         stored |= yield from _repeats(missing)
-    return [stored[job.id] for job in batch]
+    return [_same_or_taken(job, first[job.id], stored[job.id]) for job in batch]
 
 
 def keyed(batch: Sequence[Submission]) -> Script[list[Answer]]:
@@ -78,7 +81,9 @@ class KeyedBatch:
     """One batch on its way through the steps of `keyed`; `answers` fills up as jobs are decided."""
 
     def __init__(self, batch: Sequence[Submission]) -> None:
-        self.batch = batch
+        self.asked = batch
+        self.first = _first_of_each(batch)
+        self.batch = list(self.first.values())
         self.answers: dict[UUID, Answer] = {}
         self.same: dict[UUID, UUID] = {}
         """Repeats within the batch: the id of the one, the id of the job that stands for it."""
@@ -88,6 +93,8 @@ class KeyedBatch:
         self.edges: list[tuple[UUID, UUID, str]] = []
         self.replaced: list[tuple[UUID, UUID]] = []
         self.warnings: dict[UUID, str] = {}
+        self.takers: set[UUID] = set()
+        """Those that took a window; whoever isn't stored in the end gives it back."""
 
     @property
     def undecided(self) -> list[Submission]:
@@ -116,6 +123,7 @@ class KeyedBatch:
             return
         rows = [(key, job.id, job.dedupe.window) for key, job in takers.items() if job.dedupe]
         taken = {row["key"] for row in (yield many("take_dedupes", rows))}
+        self.takers = {takers[key].id for key in taken}
         earlier = {row["key"]: row for row in (yield many("read_dedupes", [(key,) for key in takers]))}
         for job in self.undecided:
             if not job.dedupe or not _due_now(job):
@@ -172,7 +180,8 @@ class KeyedBatch:
         yield many("mark_waiters", ids(sorted({parent for parent, _, _ in self.edges})))
         ended = [parent for parent, state in self.parents.items() if state.terminal]
         if ended:
-            yield from settle.release_children(ended)
+            cascade = yield from settle.release_children(ended)
+            yield from settle.settle(cascade)
             for row in (yield many("existing_jobs", ids(child for _, child, _ in self.edges))):
                 self.answers[row["id"]] = _accepted(row)
 
@@ -181,15 +190,18 @@ class KeyedBatch:
             yield from cancel.cancel([old], by=None, reason=f"replaced by job {new}")
 
     def free_windows(self) -> Script[None]:
-        refused = [(job.id,) for job in self.batch if job.dedupe and isinstance(self.answers.get(job.id), HeadwayError)]
+        refused = sorted(self.takers - self.placed.keys())
         if refused:
-            yield many("free_dedupes", refused)
+            yield many("free_dedupes", ids(refused))
 
     def answers_in_order(self) -> list[Answer]:
-        return [self._answer(job) for job in self.batch]
+        return [_same_or_taken(job, self.first[job.id], self._answer(self.first[job.id])) for job in self.asked]
 
     def _answer(self, job: Submission) -> Answer:
-        answer = self.answers[self.same.get(job.id, job.id)]
+        standing = job.id
+        while standing in self.same:
+            standing = self.same[standing]
+        answer = self.answers[standing]
         if not isinstance(answer, Accepted):
             return answer
         if job.id in self.same:
@@ -234,7 +246,7 @@ class KeyedBatch:
 
     def _place(self, job: Submission, waits_for: list[UUID], others: list[Other]) -> None:
         edges = [(parent, job.id, "wait") for parent in waits_for]
-        edges += [(parent, job.id, "after") for parent in job.after if parent not in waits_for]
+        edges += [(parent, job.id, "after") for parent in job.after]
         reason = PREVIOUS if waits_for else AFTER if edges else None
         placed = Placed(job, _state(job, waits=bool(edges)), reason)
         self.edges += edges
@@ -250,16 +262,29 @@ _HELD = {State.RUNNING, State.CANCELLING}
 
 
 def _line_up(others: list[Other]) -> list[UUID]:
-    """Whom to wait for: the last that waits in the same line stands for all before it, plus those accepted since."""
+    """Whom to wait for: the last that waits in the same line stands for those before it that wait there too."""
     last = max((i for i, other in enumerate(others) if other.wait_reason == PREVIOUS), default=0)
-    return [other.id for other in others[last:]]
+    return [other.id for i, other in enumerate(others) if i >= last or other.wait_reason == cancel.RETRIED]
 
 
 def _insert(placed: Sequence[Placed]) -> Script[dict[UUID, Answer]]:
     rows = [_row(place) for place in placed]
-    wake = {place.job.queue for place in placed if place.state is State.SCHEDULED and _due_now(place.job)}
+    wake = {place.job.queue for place in placed if place.state is State.SCHEDULED and place.job.delay < RING_WITHIN}
     stored = yield many("insert_jobs", rows, wake=sorted(wake))
     return {row[0]: _accepted(row) for row in stored}
+
+
+def _first_of_each(batch: Sequence[Submission]) -> dict[UUID, Submission]:
+    """The batch without repeats of an id within it."""
+    first: dict[UUID, Submission] = {}
+    for job in batch:
+        first.setdefault(job.id, job)
+    return first
+
+
+def _same_or_taken(job: Submission, first: Submission, answer: Answer) -> Answer:
+    """A second submission with the id of a first gets its answer, if it is the same."""
+    return answer if job is first or job.digest() == first.digest() else IdTaken(job.id)
 
 
 def _repeats(batch: Sequence[Submission]) -> Script[dict[UUID, Answer]]:
@@ -322,10 +347,10 @@ def _state(job: Submission, *, waits: bool) -> State:
 
 
 def _due_now(job: Submission) -> bool:
-    """Due at acceptance, as far as the submission tells: only such jobs ring, and only they take part in dedupe."""
+    """Due at acceptance, as far as the submission tells: only such jobs take part in dedupe."""
     return job.run_at is None and not job.delay and not job.hold
 
 
 def _keys(job: Submission) -> list[str]:
-    keys = [] if job.on_conflict is OnConflict.ALLOW else [f"key {job.conflict_key}"]
+    keys = [] if job.on_conflict is OnConflict.ALLOW else [cancel.key_lock(job.conflict_key)]
     return keys + ([f"window {job.dedupe.key}"] if job.dedupe else [])

@@ -12,7 +12,7 @@ from headway.clock import Clock, SystemClock
 from headway.model.errors import ConfigurationError
 from headway.store import migrations
 from headway.store.sql import Lane
-from headway.store.sqlite.rows import Plan
+from headway.store.sqlite.rows import Plans
 from headway.store.sqlite.runner import Runner, ThreadRunner
 from headway.store.sqlite.session import Parts, Session, connect
 from headway.store.sqlite.storetime import StoreTime
@@ -38,8 +38,8 @@ class SqliteDriver:
         self._path = str(path)
         self._in_memory = self._path == MEMORY
         self._bell = Bell(None if self._in_memory else self._path)
-        plans = {name: Plan(statement) for name, statement in load("headway.store.sqlite.sql", "?").items()}
-        self._parts = Parts(self._path, plans, StoreTime(clock or SystemClock()), self._bell.ring)
+        self._statements = load("headway.store.sqlite.sql", "?")
+        self._parts = Parts(self._path, Plans(self._statements), StoreTime(clock or SystemClock()), self._bell.ring)
         self._known = migrations.load("headway.store.sqlite.migrations")
         self._runner = runner or ThreadRunner()
         self._runner.attach(self._connect, readers=not self._in_memory)

@@ -25,14 +25,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _RETURNS = re.compile(r"^(select|with)\b|\breturning\b")
 
-_IDS = {"id", "job_id", "parent_id", "child_id", "after_id", "schedule_id", "holder", "cursor"}
-_SHARED_IDS = {"lease_id", "worker_id"}
-_TIMES = {"since", "until"}
-_FLAGS = {"hold", "deduped", "gated", "paused", "pending", "retrying", "parked"}
-_ID_LISTS = {"jobs", "cancels"}
-_TEXT_LISTS = {"states", "closed", "keys"}
-
-
 _BATCH = re.compile(r"^with batch\([^)]*\) as materialized \(values (\([^)]*\))\)")
 _PLACEHOLDER = re.compile(r"\?(\d+)")
 _STEPS = (64, 16, 4, 1)
@@ -111,6 +103,18 @@ class Plan:
         return list(map(sqlite3.Row, repeat(cursor), zip(*columns, strict=True)))
 
 
+class Plans(dict[str, Plan]):
+    """The plans of these statements, each made when it is first asked for."""
+
+    def __init__(self, statements: Mapping[str, Statement]) -> None:
+        super().__init__()
+        self._statements = statements
+
+    def __missing__(self, name: str) -> Plan:
+        plan = self[name] = Plan(self._statements[name])
+        return plan
+
+
 def _widened(text: str, batch: re.Match[str], size: int) -> str:
     """The text with `size` rows in its batch; the statement's own parameters move behind them."""
     width = len(_PLACEHOLDER.findall(batch[1]))
@@ -128,28 +132,11 @@ def microseconds(moment: datetime) -> int:
 
 
 def _encoder(name: str) -> Convert | None:
-    if name in _IDS or name in _SHARED_IDS:
-        return _encode_ids
-    if name.endswith("_at") or name in _TIMES:
-        return _encode_times
-    if name in _FLAGS:
-        return _encode_flags
-    if name in _ID_LISTS:
-        return _encode_id_lists
-    if name in _TEXT_LISTS:
-        return _encode_text_lists
-    # The driver rings; no statement uses it.
-    return _drop if name == "wake" else None
+    return _encode_times if name.endswith("_at") else _ENCODERS.get(name)
 
 
 def _decoder(name: str) -> Convert | None:
-    if name in _IDS:
-        return _decode_ids
-    if name in _SHARED_IDS:
-        return _decode_shared_ids
-    if name.endswith("_at"):
-        return _decode_times
-    return _decode_id_lists if name in _ID_LISTS else None
+    return _decode_times if name.endswith("_at") else _DECODERS.get(name)
 
 
 def _encode_one(encode: Convert | None, value: Any) -> Any:
@@ -166,6 +153,11 @@ def _encode_times(column: Column) -> Column:
 
 def _encode_flags(column: Column) -> Column:
     return [int(value) for value in column]
+
+
+def _encode_words(column: Column) -> Column:
+    """sqlite3 takes members of enums too, after a long search for an adapter."""
+    return [None if value is None else str(value) for value in column]
 
 
 def _encode_id_lists(column: Column) -> Column:
@@ -215,3 +207,23 @@ def _uuid(data: bytes, unknown: SafeUUID = SafeUUID.unknown) -> UUID:
     _set_int(made, _int(data, "big"))
     _set_is_safe(made, unknown)
     return made
+
+
+_IDS = ("id", "job_id", "parent_id", "child_id", "after_id", "schedule_id", "holder", "cursor")
+_SHARED_IDS = ("lease_id", "worker_id")
+_ID_LISTS = ("jobs", "cancels")
+_ENCODERS: dict[str, Convert] = {
+    **dict.fromkeys((*_IDS, *_SHARED_IDS), _encode_ids),
+    **dict.fromkeys(("at", "since", "until"), _encode_times),
+    **dict.fromkeys(("hold", "deduped", "gated", "paused", "pending", "retrying", "parked"), _encode_flags),
+    **dict.fromkeys(("state", "outcome", "on_conflict", "on_parent_failure"), _encode_words),
+    **dict.fromkeys(_ID_LISTS, _encode_id_lists),
+    **dict.fromkeys(("states", "closed", "keys"), _encode_text_lists),
+    # The driver rings; no statement uses it.
+    "wake": _drop,
+}
+_DECODERS: dict[str, Convert] = {
+    **dict.fromkeys(_IDS, _decode_ids),
+    **dict.fromkeys(_SHARED_IDS, _decode_shared_ids),
+    **dict.fromkeys(_ID_LISTS, _decode_id_lists),
+}

@@ -100,7 +100,7 @@ create table headway.edge (
     parent_id uuid not null,
     child_id  uuid not null,
     kind      text not null check (kind in ('after', 'wait')),
-    primary key (parent_id, child_id)
+    primary key (parent_id, child_id, kind)
 );
 create index edge_child on headway.edge (child_id);
 

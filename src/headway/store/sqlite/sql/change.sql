@@ -28,7 +28,7 @@ set state = :state, waiting = :waiting, wait_reason = :wait_reason, outcome = nu
 where id = :id and state in ('completed', 'failed', 'cancelled')
 returning id;
 
--- name: schedule_jobs(id, run_at; now)
+-- name: schedule_jobs(id, run_at)
 -- Off hold, or out of `blocked` by a person's word; jobs that still wait for others stay blocked.
 update headway_job
 set state = case when exists (select 1 from headway_edge e where e.child_id = :id) then 'blocked' else 'scheduled' end,

@@ -72,3 +72,7 @@ insert into headway_parent (child_id, parent_id) values (:child_id, :parent_id) 
 
 -- name: add_history(job_id, what, by, detail; now)
 insert into headway_history (job_id, at, what, by, detail) values (:job_id, :now, :what, :by, :detail);
+
+-- name: stamp_history(job_id, at, what, by, detail)
+-- Of what happened earlier and would be forgotten with the columns that tell it.
+insert into headway_history (job_id, at, what, by, detail) values (:job_id, :at, :what, :by, :detail);

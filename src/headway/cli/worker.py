@@ -1,0 +1,86 @@
+"""`headway worker` and `headway demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from headway import compose
+from headway.cli.options import App, LogJson, LogLevel
+from headway.cli.processes import Supervisor
+from headway.model.errors import ConfigurationError
+from headway.worker.worker import SLOTS
+
+Queues = Annotated[
+    list[str] | None,
+    typer.Option("--queue", "-q", help="A queue to serve, with its slots if you like: mail or mail=10. Repeatable."),
+]
+Concurrency = Annotated[int, typer.Option("--concurrency", "-c", min=1, help="Slots of queues given without a number.")]
+Processes = Annotated[
+    int, typer.Option("--processes", "-p", min=1, help="Worker processes. On SQLite one does the work of many.")
+]
+Lease = Annotated[
+    float | None,
+    typer.Option("--lease", envvar="HEADWAY_LEASE", help="Seconds until a dead worker's jobs are rescued."),
+]
+Grace = Annotated[
+    float,
+    typer.Option("--grace", envvar="HEADWAY_GRACE", help="Seconds running jobs get to end when the worker stops."),
+]
+
+
+def worker(  # noqa: PLR0913 - one parameter per flag
+    app: App,
+    queue: Queues = None,
+    concurrency: Concurrency = SLOTS,
+    processes: Processes = 1,
+    lease: Lease = None,
+    grace: Grace = 30.0,
+    log_level: LogLevel = "info",
+    log_json: LogJson = False,
+) -> None:
+    """Run jobs until stopped (Ctrl-C or SIGTERM: running jobs may end, others are given back)."""
+    compose.configure_logs(log_level, as_json=log_json)
+    loaded = compose.load_app(app)
+    settings: dict[str, Any] = {
+        "queues": _slots(queue or ["default"], concurrency),
+        "lease": compose.lease(lease),
+        "grace": grace,
+    }
+    if processes > 1:
+        if loaded.url.startswith("sqlite"):
+            typer.echo("headway: SQLite has one writer; several processes are safe, but not faster", err=True)
+        sys.exit(Supervisor(processes).run())
+    sys.exit(_run(loaded.worker(**settings).run()))
+
+
+def demo(
+    log_level: LogLevel = "warning", jobs: Annotated[int, typer.Option(help="Stop after this many; 0: never.")] = 0
+) -> None:
+    """Start a worker on a small demo app and watch jobs being done."""
+    from headway.demo import run
+
+    compose.configure_logs(log_level, as_json=False)
+    _run(run(jobs))
+
+
+def _slots(queues: list[str], default: int) -> dict[str, int]:
+    slots: dict[str, int] = {}
+    for text in queues:
+        name, _, number = text.partition("=")
+        if number and not number.isdigit():
+            raise ConfigurationError(f"--queue {text!r} must look like mail or mail=10")
+        slots[name] = int(number) if number else default
+    return slots
+
+
+def _run(main: Any) -> Any:
+    """uvloop where it is installed: the same, faster."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)

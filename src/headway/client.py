@@ -1,0 +1,246 @@
+"""SUBMIT: brings calls from any thread and any event loop to the store, and gathers submits into batches.
+
+A store lives on one event loop, its *home*: a background thread's loop, started when first needed, or the loop of a
+worker in the same process. Callers on other loops and in plain threads reach it from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from headway.clock import Clock, sleep
+from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy, StoreUnavailable
+from headway.model.job import Accepted, Submission
+from headway.store.contract import Store
+from headway.store.lending import Stores
+from headway.store.scripts.submit import Answer
+
+T = TypeVar("T")
+
+BATCH = 1000
+BUSY_PATIENCE = 2.0
+"""Seconds for which a submission waits for a key that another transaction holds."""
+
+
+class Home:
+    """A store and the loop it lives on."""
+
+    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self.store = store
+        self.loop = loop
+        self.pid = os.getpid()
+
+
+class Client:
+    """All calls to one store, from wherever they come. Opens nothing before the first call; after a fork the child
+    starts afresh."""
+
+    def __init__(self, stores: Stores, clock: Clock) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._home: Home | None = None
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._batchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Batcher] = WeakKeyDictionary()
+
+    def adopt(self, store: Store) -> None:
+        """Live on the running loop with this store, instead of a thread of our own."""
+        if self._home is None:
+            self._home = Home(store, asyncio.get_running_loop())
+
+    def leave(self, store: Store) -> None:
+        """The store adopted is about to close."""
+        if self._home is not None and self._home.store is store:
+            self._home = None
+
+    async def call(self, act: Callable[[Store], Awaitable[T]]) -> T:
+        """`act` on the store, from any loop."""
+        home = self._at_home()
+        if home.loop is asyncio.get_running_loop():
+            return await act(home.store)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_run(act, home.store), home.loop))
+
+    async def submit(self, job: Submission) -> Accepted:
+        """Store one job; calls made at the same time share a commit."""
+        answer = await self._batcher().add(job)
+        if isinstance(answer, Accepted):
+            return answer
+        raise answer
+
+    async def submit_many(self, jobs: Sequence[Submission]) -> list[Answer]:
+        """Store jobs in one transaction, all or none: the first error is raised and nothing is stored."""
+        return await self._while_busy(lambda store: store.submit(jobs, partial=False))
+
+    def block(self, call: Coroutine[Any, Any, T], *, name: str) -> T:
+        """Wait for a call from a plain thread. On a running loop this would stop the world: refused."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run_coroutine_threadsafe(call, self._at_home().loop).result()
+        call.close()
+        raise ForeignLoop(f"{name}() would block the running event loop: use `await a{name}()` there")
+
+    def close(self) -> None:
+        """Let go of the store and the thread; the next call opens them again."""
+        with self._lock:
+            home, self._home = self._home, None
+        if home is not None and home.pid == os.getpid() and isinstance(home, ThreadHome):
+            home.stop()
+
+    def _batcher(self) -> Batcher:
+        loop = asyncio.get_running_loop()
+        batcher = self._batchers.get(loop)
+        if batcher is None:
+            batcher = self._batchers[loop] = Batcher(self)
+        return batcher
+
+    async def try_again(self, job: Submission) -> Answer:
+        """One whose key was in other hands; nobody else waits meanwhile."""
+        try:
+            [answer] = await self._while_busy(lambda store: store.submit([job], partial=False))
+        except HeadwayError as error:
+            return error
+        return answer
+
+    async def _while_busy(self, act: Callable[[Store], Awaitable[T]]) -> T:
+        """Ask again until all keys are free, for a while."""
+        started, wait = self._clock.monotonic(), 0.01
+        while True:
+            try:
+                return await self.call(act)
+            except KeyBusy:
+                if self._clock.monotonic() - started > BUSY_PATIENCE:
+                    raise
+            await sleep(self._clock, wait)
+            wait = min(wait * 2, 0.1)
+
+    def _at_home(self) -> Home:
+        home = self._home
+        if home is not None and home.pid == os.getpid():
+            return home
+        with self._forked_lock():
+            if self._home is None or self._home.pid != os.getpid():
+                self._home = ThreadHome(self._stores)
+            return self._home
+
+    def _forked_lock(self) -> threading.Lock:
+        """A lock taken by another thread at the moment of a fork would never be released in the child."""
+        if self._pid != os.getpid():
+            self._pid, self._lock, self._batchers = os.getpid(), threading.Lock(), WeakKeyDictionary()
+        return self._lock
+
+
+class ThreadHome(Home):
+    """A home on a background thread."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=loop.run_forever, name="headway-client", daemon=True)
+        self._thread.start()
+        try:
+            store = asyncio.run_coroutine_threadsafe(stores.acquire(), loop).result()
+        except BaseException:
+            self._end(loop)
+            raise
+        super().__init__(store, loop)
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._stores.release(self.store), self.loop).result()
+        self._end(self.loop)
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join()
+        loop.close()
+
+
+class Batcher:
+    """Submits of one event loop, gathered while the previous batch is being committed. Plain and keyed ones go
+    separate ways, so that a key in other hands holds up nobody else."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._plain = _Gathering(client)
+        self._keyed = _Gathering(client)
+
+    def add(self, job: Submission) -> asyncio.Future[Answer]:
+        return (self._plain if job.plain else self._keyed).add(job)
+
+
+_Batch = list[tuple[Submission, "asyncio.Future[Answer]"]]
+
+
+class _Gathering:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._waiting: _Batch = []
+        self._flusher: asyncio.Task[None] | None = None
+
+    def add(self, job: Submission) -> asyncio.Future[Answer]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        self._waiting.append((job, future))
+        if self._flusher is None:
+            self._flusher = loop.create_task(self._flush())
+        return future
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+                await self._submit(batch)
+        finally:
+            self._flusher = None
+
+    async def _submit(self, batch: _Batch) -> None:
+        """A batch that the store refuses as a whole is split: a row that fails, fails only its own caller."""
+        jobs = [job for job, _ in batch]
+        try:
+            answers = await self._client.call(lambda store: store.submit(jobs))
+        except StoreUnavailable as error:
+            _fail(batch, error)
+        except Exception as error:
+            if len(batch) == 1:
+                return _fail(batch, InvalidJob(f"job {jobs[0].name!r} can't be stored: {error}"))
+            middle = len(batch) // 2
+            await self._submit(batch[:middle])
+            await self._submit(batch[middle:])
+        except BaseException as error:
+            _fail(batch, error)
+            raise
+        else:
+            for (job, future), answer in zip(batch, answers, strict=True):
+                self._answer(job, future, answer)
+
+    def _answer(self, job: Submission, future: asyncio.Future[Answer], answer: Answer) -> None:
+        if isinstance(answer, KeyBusy):
+            again = asyncio.get_running_loop().create_task(self._client.try_again(job))
+            again.add_done_callback(lambda task: _hand_over(task, future))
+        elif not future.done():
+            future.set_result(answer)
+
+
+def _fail(batch: _Batch, error: BaseException) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)
+
+
+def _hand_over(task: asyncio.Task[Answer], future: asyncio.Future[Answer]) -> None:
+    if future.done():
+        return
+    error = task.exception()
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(task.result())
+
+
+async def _run(act: Callable[[Store], Awaitable[T]], store: Store) -> T:
+    return await act(store)

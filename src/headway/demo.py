@@ -1,0 +1,87 @@
+"""A small app to watch: `headway demo` submits a few jobs a second and shows how they end."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from headway.app import Headway
+from headway.clock import SystemClock, sleep
+from headway.executors.contract import current
+from headway.jobs import Job
+from headway.model.retry import Retry
+
+clock = SystemClock()
+console = Console()
+
+
+def make_app(path: Path) -> Headway:
+    """An app on its own database file, with jobs of three sorts."""
+    app = Headway(f"sqlite:///{path}")
+
+    @app.job(queue="mail", name="welcome")
+    async def welcome(user: int) -> str:
+        await sleep(clock, 0.2)
+        return f"mail to user {user}"
+
+    @app.job(queue="reports", name="report", priority=5)
+    def report(month: int) -> int:
+        current().progress(1, 2, "adding up")
+        return sum(range(month * 1000))
+
+    @app.job(queue="mail", name="flaky", retry=Retry(max_attempts=4, wait=0.3))
+    async def flaky(number: int) -> str:
+        if random.random() < 0.5:
+            raise ConnectionError("the far side did not answer")
+        return f"number {number} got through"
+
+    for hook, word in ((app.on_success, "[green]completed[/]"), (app.on_failed, "[red]failed[/]")):
+        hook(_show(word))
+    app.on_retry(_show("[yellow]to be retried[/]"))
+    return app
+
+
+async def run(jobs: int) -> None:
+    """Submit and work until `jobs` are submitted and done (0: until interrupted)."""
+    with tempfile.TemporaryDirectory(prefix="headway-demo-") as directory:
+        app = make_app(Path(directory) / "demo.db")
+        console.print(f"[bold]Headway demo[/] on {app.url} - Ctrl-C ends it")
+        async with app.worker(queues=["mail", "reports"], concurrency=10):
+            submitted = await _feed(app, jobs)
+            for job in submitted:
+                await job.finished(60)
+        await _summary(app)
+        app.close()
+
+
+async def _feed(app: Headway, jobs: int) -> list[Job[Any]]:
+    functions = [app.function("welcome"), app.function("report"), app.function("flaky")]
+    submitted: list[Job[Any]] = []
+    number = 0
+    while not jobs or number < jobs:
+        number += 1
+        job = await random.choice(functions).asubmit(number)
+        if jobs:
+            submitted.append(job)
+        await sleep(clock, 0.02 if jobs else 0.25)
+    return submitted
+
+
+def _show(word: str) -> Any:
+    def hook(job: Job[Any]) -> None:
+        detail = job.result if job.error is None else job.error.message
+        console.print(f"{job.name:<8} attempt {job.attempt}  {word}  {detail}")
+
+    return hook
+
+
+async def _summary(app: Headway) -> None:
+    table = Table("job", "state", "attempts", title="The last jobs")
+    for job in await app.ajobs(limit=10):
+        table.add_row(job.name, job.state.value, str(job.attempt))
+    console.print(table)

@@ -1,0 +1,20 @@
+"""Kind `call`: functions and methods of the user's own code."""
+
+from __future__ import annotations
+
+from headway.executors.call.executor import CallExecutor, CallSettings
+from headway.executors.contract import Setup
+
+
+def make(setup: Setup) -> CallExecutor:
+    """The entry point: an executor for the app's functions."""
+    return CallExecutor(
+        setup.registry,
+        setup.provider,
+        app_reference=setup.reference,
+        clock=setup.clock,
+        settings=CallSettings(on_stuck=setup.on_stuck),
+    )
+
+
+__all__ = ["CallExecutor", "CallSettings", "make"]

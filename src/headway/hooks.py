@@ -1,0 +1,119 @@
+"""Functions of the user's that hear how jobs end.
+
+| hook         | called when                                                                    |
+|--------------|--------------------------------------------------------------------------------|
+| `on_success` | a job completed                                                                |
+| `on_failed`  | a job failed for good: failed, timed out, poison, unknown                      |
+| `on_retry`   | an attempt failed or was lost, and another is to follow                        |
+
+None of them is called for cancelled or snoozed jobs, or for jobs given back. Each is called at most once per change,
+after the store has recorded it, in the process that recorded it; for what must follow surely, use `after=`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from headway.jobs import Job
+from headway.model.job import Claim, Ended, Release
+from headway.model.states import State
+from headway.store.scripts.tend import Rescued
+from headway.worker.judge import Move
+from headway.worker.worker import Hooks as WorkerHooks
+
+Hook = Callable[[Job[Any]], Awaitable[None] | None]
+
+log = structlog.get_logger("headway.hooks")
+
+
+class Hooks:
+    """Subclass and pass to `Headway(hooks=…)`, or use the decorators `@app.on_success` and so on."""
+
+    def on_success(self, job: Job[Any]) -> Awaitable[None] | None:
+        """The job completed."""
+
+    def on_failed(self, job: Job[Any]) -> Awaitable[None] | None:
+        """The job failed for good."""
+
+    def on_retry(self, job: Job[Any]) -> Awaitable[None] | None:
+        """An attempt failed or was lost, and another is to follow."""
+
+
+class HookList(Hooks):
+    """Hooks given by decorators, besides those of a subclass."""
+
+    def __init__(self, own: Hooks | None) -> None:
+        self.success: list[Hook] = []
+        self.failed: list[Hook] = []
+        self.retry: list[Hook] = []
+        if own is not None:
+            self._add_overridden(own)
+
+    def _add_overridden(self, own: Hooks) -> None:
+        for name, hooks in (("on_success", self.success), ("on_failed", self.failed), ("on_retry", self.retry)):
+            if getattr(type(own), name) is not getattr(Hooks, name):
+                hooks.append(getattr(own, name))
+
+    def for_state(self, state: State, *, tried: bool) -> list[Hook]:
+        """Which hooks to call for a job that came into this state; `tried`: an attempt failed or was lost before."""
+        match state:
+            case State.COMPLETED:
+                return self.success
+            case State.FAILED:
+                return self.failed
+            case State.SCHEDULED if tried:
+                return self.retry
+            case _:
+                return []
+
+
+class HookCaller(WorkerHooks):
+    """Calls an app's hooks for one worker, each in a task or a thread of its own; an error in one harms nothing."""
+
+    def __init__(self, hooks: HookList, get: Callable[[UUID], Awaitable[Job[Any]]]) -> None:
+        self._hooks = hooks
+        self._get = get
+        self._calls: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def ended(self, claim: Claim, move: Move, end: Ended) -> None:
+        tried = isinstance(move, Release) and move.reason in {"retry", "lost"}
+        if end.state is not None:
+            self._start(claim.id, self._hooks.for_state(end.state, tried=tried))
+
+    def rescued(self, jobs: list[Rescued]) -> None:
+        """Called on the keeper's thread."""
+        for job in jobs:
+            hooks = self._hooks.for_state(job.state, tried=True)
+            self._loop.call_soon_threadsafe(self._start, job.job_id, hooks)
+
+    async def finish(self) -> None:
+        """All calls made so far have ended."""
+        while self._calls:
+            await asyncio.wait(self._calls)
+
+    def _start(self, job_id: UUID, hooks: list[Hook]) -> None:
+        if hooks:
+            call = self._loop.create_task(self._call(job_id, hooks))
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+
+    async def _call(self, job_id: UUID, hooks: list[Hook]) -> None:
+        try:
+            job = await self._get(job_id)
+        except Exception as error:
+            log.warning("hook.job_unreadable", job_id=str(job_id), error=repr(error))
+            return
+        for hook in hooks:
+            try:
+                result = hook(job) if inspect.iscoroutinefunction(hook) else await asyncio.to_thread(hook, job)
+                if inspect.isawaitable(result):
+                    await result
+            except Exception:
+                log.exception("hook.failed", hook=getattr(hook, "__qualname__", repr(hook)), job_id=str(job_id))

@@ -1,0 +1,153 @@
+"""What a submission may say, as users write it, and the `Submission` it becomes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from headway.executors.contract import current_or_none
+from headway.jobs import Job
+from headway.model.errors import InvalidJob
+from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission
+from headway.model.retry import Retry, seconds
+
+
+class SubmitOptions(TypedDict, total=False):
+    """Options of one submission; each overrules what the function's decorator says."""
+
+    run_at: datetime
+    delay: float | timedelta
+    priority: int
+    queue: str
+    key: str
+    on_conflict: str | OnConflict
+    dedupe: Dedupe | float | timedelta | None
+    after: Sequence[Job[Any] | UUID]
+    on_parent_failure: str | OnParentFailure
+    retry: Retry | None
+    timeout: float | timedelta | None
+    expires: datetime | float | timedelta | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any]
+    retain: float | timedelta
+    id: UUID
+    hold: bool
+    name: str
+    correlation_id: str
+    created_by: str
+    connection: Any
+    """Your own database connection: the job is stored in your transaction, and only if that commits."""
+    notify: bool
+    """With `connection`: whether to wake workers at the commit (True) or leave it to their polling."""
+
+
+_KNOWN = set(SubmitOptions.__annotations__)
+_APART = {"connection", "notify"}
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """What a submission starts from: a function's own options, or a kind's."""
+
+    kind: str
+    name: str
+    fields: Mapping[str, Any]
+    """Fields of `Submission` that hold for every job of it."""
+    dedupe: Dedupe | float | None = None
+
+
+def build(base: Base, payload: str, given: Mapping[str, Any]) -> Submission:
+    """A complete, checked submission."""
+    fields: dict[str, Any] = dict(base.fields)
+    if given:
+        _refuse_unknown(given)
+        fields.update(_fields(given))
+    dedupe = given.get("dedupe", base.dedupe)
+    if dedupe is not None:
+        fields["dedupe"] = _dedupe(dedupe, base.name, payload)
+    context = current_or_none()
+    if context is not None and "correlation_id" not in fields:
+        fields["correlation_id"] = context.correlation_id
+    job_id = fields.pop("id", None) or uuid7()
+    return Submission(id=job_id, kind=base.kind, name=fields.pop("name", base.name), payload=payload, **fields)
+
+
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    unknown = sorted(given.keys() - _KNOWN)
+    if unknown:
+        raise InvalidJob(f"there is no option {unknown[0]!r}: use one of {', '.join(sorted(_KNOWN))}", field=unknown[0])
+
+
+def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: value for name, value in given.items() if name not in _APART and name not in _READERS}
+    for name, read in _READERS.items():
+        if name in given:
+            fields.update(read(given[name]))
+    return fields
+
+
+def _when(value: datetime) -> dict[str, Any]:
+    if not isinstance(value, datetime):
+        raise InvalidJob(f"run_at must be a datetime, not {value!r}; for a time from now use delay=", field="run_at")
+    if value.tzinfo is None:
+        raise InvalidJob(
+            f"run_at needs a time zone, {value!r} has none: use datetime(…, tzinfo=UTC) or delay=", field="run_at"
+        )
+    return {"run_at": value}
+
+
+def _expires(value: datetime | float | timedelta | None) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidJob(f"expires needs a time zone, {value!r} has none", field="expires")
+        return {"expires_at": value}
+    return {"expires_in": seconds(value, "expires")}
+
+
+def _choice(field: str, kind: type[OnConflict] | type[OnParentFailure]) -> Any:
+    def read(value: str) -> dict[str, Any]:
+        try:
+            return {field: kind(value)}
+        except ValueError:
+            raise InvalidJob(f"{field} must be one of {', '.join(kind)}, not {value!r}", field=field) from None
+
+    return read
+
+
+def _after(value: Sequence[Job[Any] | UUID]) -> dict[str, Any]:
+    if isinstance(value, Job | UUID):
+        value = [value]
+    return {"after": tuple(dict.fromkeys(job.id if isinstance(job, Job) else job for job in value))}
+
+
+def _dedupe(value: Dedupe | float | timedelta, name: str, payload: str) -> Dedupe:
+    if isinstance(value, Dedupe):
+        return value
+    same = hashlib.blake2b(f"{name}\0{payload}".encode(), digest_size=16).hexdigest()
+    return Dedupe(f"{name}:{same}", seconds(value, "dedupe"))
+
+
+def _optional_seconds(field: str) -> Any:
+    return lambda value: {field: None if value is None else seconds(value, field)}
+
+
+_READERS = {
+    "run_at": _when,
+    "delay": _optional_seconds("delay"),
+    "timeout": _optional_seconds("timeout"),
+    "retain": _optional_seconds("retain"),
+    "expires": _expires,
+    "on_conflict": _choice("on_conflict", OnConflict),
+    "on_parent_failure": _choice("on_parent_failure", OnParentFailure),
+    "after": _after,
+    "tags": lambda value: {"tags": (value,) if isinstance(value, str) else tuple(value)},
+    "metadata": lambda value: {"metadata": dict(value)},
+    "dedupe": lambda value: {},
+}

@@ -1,0 +1,172 @@
+"""A worker for an app: opens a store, announces the app's functions, makes the executors, and serves."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from headway.client import Client
+from headway.clock import Clock
+from headway.executors import make_executors
+from headway.executors.call.functions import Registry
+from headway.executors.contract import Executor, Setup
+from headway.hooks import HookCaller, HookList
+from headway.model.errors import ConfigurationError
+from headway.model.job import Claim
+from headway.model.limits import Retention
+from headway.store.contract import Store
+from headway.store.lending import Stores
+from headway.worker.worker import SLOTS, Options, Parts, Worker
+
+log = structlog.get_logger("headway.worker")
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker of an app works. `queues`: names, or names with their number of slots."""
+
+    queues: Sequence[str] | Mapping[str, int] = ("default",)
+    concurrency: int = SLOTS
+    lease: float = 30.0
+    grace: float = 30.0
+    name: str | None = None
+    retention: Retention = Retention()
+
+    def options(self, code_version: str | None) -> Options:
+        slots = (
+            self.queues if isinstance(self.queues, Mapping) else dict.fromkeys(_names(self.queues), self.concurrency)
+        )
+        return Options(
+            queues=slots,
+            lease=self.lease,
+            grace=self.grace,
+            name=self.name,
+            retention=self.retention,
+            code_version=code_version,
+        )
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What an app brings to its workers."""
+
+    stores: Stores
+    client: Client
+    registry: Registry
+    provider: Any
+    hooks: HookList
+    get: Callable[[UUID], Any]
+    clock: Clock
+    reference: str | None = None
+    code_version: str | None = None
+
+
+class AppWorker:
+    """A worker that lives in the user's own process: `async with app.worker() as worker: …`"""
+
+    def __init__(self, plan: Plan, settings: WorkerSettings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._store: Store | None = None
+        self._executors: dict[str, Executor] = {}
+        self._caller: HookCaller | None = None
+        self.worker: Worker | None = None
+
+    async def start(self) -> None:
+        """Begin to serve; returns when jobs can be claimed."""
+        plan = self._plan
+        self._store = store = await plan.stores.acquire()
+        plan.client.adopt(store)
+        await store.announce(plan.registry.infos())
+        self._executors = make_executors(self._setup())
+        for executor in self._executors.values():
+            await executor.start()
+        self._caller = HookCaller(plan.hooks, plan.get)
+        parts = Parts(
+            store=store,
+            executors=self._executors,
+            stores=plan.stores,
+            clock=plan.clock,
+            hooks=self._caller,
+        )
+        self.worker = Worker(parts, self._settings.options(plan.code_version))
+        await self.worker.start()
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Stop as gently as `grace` seconds allow; everything begun is recorded or given back."""
+        if self.worker is None or self._store is None:
+            return
+        await self.worker.stop(grace)
+        if self._caller is not None:
+            await self._caller.finish()
+        for executor in self._executors.values():
+            await executor.close()
+        self._plan.client.leave(self._store)
+        await self._plan.stores.release(self._store)
+        self.worker = self._store = None
+
+    def start_queue(self, queue: str, slots: int | None = None) -> None:
+        """Serve a queue, for the first time or again."""
+        self._running().start_queue(queue, slots)
+
+    async def stop_queue(self, queue: str) -> None:
+        """Serve a queue no longer; its running jobs go on."""
+        await self._running().stop_queue(queue)
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT, or until a stuck job makes this process useless; the exit status."""
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await self.start()
+        waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._running().stuck.wait())]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        stuck = self._running().stuck.is_set()
+        for wait in waits:
+            wait.cancel()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # A second signal ends the process at once: the leases see to the rest.
+            loop.remove_signal_handler(number)
+        await self.stop()
+        return REPLACE if stuck else 0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _setup(self) -> Setup:
+        plan = self._plan
+        return Setup(
+            clock=plan.clock,
+            registry=plan.registry,
+            provider=plan.provider,
+            reference=plan.reference,
+            on_stuck=self._stuck,
+        )
+
+    def _stuck(self, claim: Claim) -> None:
+        log.error("worker.job_stuck", job_id=str(claim.id), name=claim.name, help="this process will be replaced")
+        self._running().stuck.set()
+
+    def _running(self) -> Worker:
+        if self.worker is None:
+            raise ConfigurationError("this worker has not been started: await worker.start() first")
+        return self.worker
+
+
+REPLACE = 75
+"""The exit status of a worker process that must be replaced because a job in it can't be stopped."""
+
+
+def _names(queues: Sequence[str]) -> Sequence[str]:
+    return [queues] if isinstance(queues, str) else queues

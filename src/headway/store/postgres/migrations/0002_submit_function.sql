@@ -1,0 +1,91 @@
+-- Submitting from any language, within the caller's own transaction:
+--
+--     select headway.submit('mail.welcome', kwargs => '{"user_id": 42}');
+--     select headway.submit('report.build', queue => 'slow', run_at => now() + interval '1 hour', priority => 10);
+--
+-- Stores what the library's plain submit stores. Like there, times count from the start of the transaction.
+
+-- A UUID of version 7 whose 12 bits behind the version carry on the time, so that ids made one after another ascend.
+create function headway.uuid7() returns uuid
+language sql volatile parallel safe
+as $$
+    select (
+        lpad(to_hex(clock.us / 1000), 12, '0')
+        || '7' || lpad(to_hex(clock.us % 1000 * 4096 / 1000), 3, '0')
+        || right(replace(gen_random_uuid()::text, '-', ''), 16)
+    )::uuid
+    from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) as clock
+$$;
+
+create function headway.submit(
+    function       text,
+    kwargs         json             default '{}',
+    queue          text             default 'default',
+    run_at         timestamptz      default null,
+    priority       integer          default 0,
+    key            text             default null,
+    delay          double precision default 0,
+    timeout        double precision default null,
+    tags           text[]           default '{}',
+    created_by     text             default null,
+    correlation_id text             default null,
+    notify         boolean          default true
+) returns uuid
+language plpgsql volatile
+as $$
+declare
+    new_id  uuid := headway.uuid7();
+    payload json;
+    due_at  timestamptz := coalesce(submit.run_at, now() + coalesce(submit.delay, 0) * interval '1 second');
+begin
+    if coalesce(submit.function, '') = '' then
+        raise invalid_parameter_value using
+            message = 'headway.submit: function must not be empty',
+            hint = 'Give the name under which a worker knows the function, such as ''mail.welcome''.';
+    end if;
+    if json_typeof(submit.kwargs) is distinct from 'object' then
+        raise invalid_parameter_value using
+            message = format('headway.submit: kwargs must be a JSON object, not %s',
+                             coalesce(json_typeof(submit.kwargs), 'null')),
+            hint = 'Name the arguments, as in kwargs => ''{"user_id": 42}''.';
+    end if;
+    if submit.priority is null or submit.priority not between -100 and 100 then
+        raise invalid_parameter_value using
+            message = format('headway.submit: priority must be from -100 to 100, not %s',
+                             coalesce(submit.priority::text, 'null'));
+    end if;
+    if coalesce(length(submit.queue), 0) not between 1 and 200 then
+        raise invalid_parameter_value using
+            message = format('headway.submit: queue must be a name of 1 to 200 characters, not %L', submit.queue);
+    end if;
+    if submit.run_at is not null and coalesce(submit.delay, 0) <> 0 then
+        raise invalid_parameter_value using message = 'headway.submit: give run_at or delay, not both';
+    end if;
+
+    payload := json_build_object('function', submit.function, 'kwargs', submit.kwargs);
+    if octet_length(payload::text) > 256 * 1024 then
+        raise invalid_parameter_value using
+            message = format('headway.submit: the arguments of %L take %s bytes, the limit is %s',
+                             submit.function, octet_length(payload::text), 256 * 1024),
+            hint = 'Store the data elsewhere and pass a reference to it.';
+    end if;
+
+    insert into headway.job (
+        id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, timeout, payload,
+        on_conflict, on_parent_failure, tags, created_by, correlation_id, digest
+    )
+    values (
+        new_id, 'call', submit.function, coalesce(nullif(submit.key, ''), submit.function), submit.queue,
+        -submit.priority, 'scheduled', 1, due_at, due_at, now(), submit.timeout, payload,
+        'allow', 'cancel', to_jsonb(nullif(submit.tags, '{}')), submit.created_by, submit.correlation_id,
+        decode(md5(concat_ws(E'\x01', 'call', submit.function, submit.key, submit.queue, submit.priority, payload)), 'hex')
+    );
+    if submit.notify and submit.run_at is null and coalesce(submit.delay, 0) = 0 then
+        perform pg_notify('headway_wake', submit.queue);
+    end if;
+    return new_id;
+end
+$$;
+
+comment on function headway.submit is
+    'Stores a call of a function as a job, in this transaction: select headway.submit(''mail.welcome'', kwargs => ''{"user_id": 42}'')';

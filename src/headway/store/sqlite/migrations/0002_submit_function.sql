@@ -1,0 +1,2 @@
+-- On PostgreSQL this step adds the function headway.submit(…), for programs in other languages.
+-- SQLite has no stored functions, so there is nothing to do here; the numbers stay side by side.

@@ -1,0 +1,216 @@
+"""Holds on to a worker's leases, and keeps the store in order, apart from the loop on which jobs run.
+
+In production it lives on a thread with a loop and a store of its own, so that a job that blocks the worker's loop for
+minutes costs no lease. In the simulator it is a task like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from headway.clock import Clock, sleep
+from headway.duties.tending import Tending
+from headway.model.errors import StoreUnavailable
+from headway.model.worker import WorkerInfo
+from headway.store.contract import Store
+from headway.store.lending import Stores
+
+STALL = 1.0
+"""A loop that does not turn for this long is reported, with what holds it."""
+
+log = structlog.get_logger("headway.worker")
+
+
+class Leases:
+    """The leases in a worker's hands. Written by the worker's loop, read by the keeper: single steps only.
+
+    `deadline` is steady time until which a lease is surely ours, counted from before the store was asked.
+    """
+
+    def __init__(self) -> None:
+        self.deadline: dict[UUID, float] = {}
+        self._jobs: dict[UUID, int] = {}
+        self._done: list[UUID] = []
+
+    def take(self, lease_id: UUID, jobs: int, deadline: float) -> None:
+        self._jobs[lease_id] = jobs
+        self.deadline[lease_id] = deadline
+
+    def give(self, lease_id: UUID) -> None:
+        """One job less; with the last one the lease is done."""
+        left = self._jobs.get(lease_id, 0) - 1
+        if left > 0:
+            self._jobs[lease_id] = left
+        elif left == 0:
+            del self._jobs[lease_id]
+            self.deadline.pop(lease_id, None)
+            self._done.append(lease_id)
+
+    def forget(self, lease_ids: set[UUID]) -> None:
+        for lease_id in lease_ids:
+            self._jobs.pop(lease_id, None)
+            self.deadline.pop(lease_id, None)
+
+    def take_done(self) -> list[UUID]:
+        done, self._done = self._done, []
+        return done
+
+    def put_back(self, done: list[UUID]) -> None:
+        self._done += done
+
+    def surely_ours(self, lease_id: UUID, now: float) -> bool:
+        return self.deadline.get(lease_id, 0.0) > now
+
+
+class Callbacks(msgspec.Struct, frozen=True):
+    """How the worker hears from its keeper; called on the worker's loop."""
+
+    lost: Callable[[set[UUID]], None]
+    cancel: Callable[[frozenset[UUID]], None]
+
+
+class Keeper:
+    """Renews leases at a third of their time and carries out the duties in between."""
+
+    def __init__(self, worker: Callable[[], WorkerInfo], leases: Leases, ttl: float, clock: Clock) -> None:
+        self._worker = worker
+        self._leases = leases
+        self._ttl = ttl
+        self.clock = clock
+        self._renew_now = asyncio.Event()
+
+    def hurry(self) -> None:
+        """A cancel may be waiting: renew at once. Called on the keeper's loop."""
+        self._renew_now.set()
+
+    async def run(self, store: Store, tell: Callbacks, tending: Tending) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep(store, tell))
+            group.create_task(tending.run(store))
+
+    async def _keep(self, store: Store, tell: Callbacks) -> None:
+        while True:
+            await self.renew(store, tell)
+            timer = self.clock.call_later(self._ttl / 3, self._renew_now.set)
+            try:
+                await self._renew_now.wait()
+            finally:
+                timer.cancel()
+            self._renew_now.clear()
+
+    async def renew(self, store: Store, tell: Callbacks) -> None:
+        """Once. What the store no longer has, or what could not be renewed in time, is lost."""
+        asked_at = self.clock.monotonic()
+        held, done = list(self._leases.deadline), self._leases.take_done()
+        try:
+            renewal = await store.renew(self._worker(), self._ttl, done)
+        except StoreUnavailable as error:
+            log.warning("worker.renewal_failed", error=str(error))
+            self._leases.put_back(done)
+            gone = {lease for lease in held if not self._leases.surely_ours(lease, self.clock.monotonic())}
+        else:
+            for lease_id in renewal.leases & self._leases.deadline.keys():
+                self._leases.deadline[lease_id] = asked_at + self._ttl
+            gone = {lease for lease in held if lease not in renewal.leases and lease in self._leases.deadline}
+            if renewal.cancels:
+                tell.cancel(renewal.cancels)
+        if gone:
+            log.warning("worker.leases_lost", leases=len(gone))
+            tell.lost(gone)
+
+
+class KeeperThread:
+    """A keeper on a thread of its own."""
+
+    def __init__(self, keeper: Keeper, stores: Stores, tending: Tending, tell: Callbacks) -> None:
+        self._keeper = keeper
+        self._stores = stores
+        self._tending = tending
+        self._home = asyncio.get_running_loop()
+        self._home_thread = threading.get_ident()
+        self._tell = Callbacks(
+            lambda lost: self._post(tell.lost, lost), lambda cancels: self._post(tell.cancel, cancels)
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[None] | None = None
+        self._beat = 0.0
+        self._thread = threading.Thread(target=self._run, name="headway-keeper", daemon=True)
+        self._ready = threading.Event()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Called on the worker's loop."""
+        self._ready.wait()
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._keeper.hurry)
+
+    async def stop(self) -> None:
+        self._ready.wait()
+        if self._loop is not None and self._main is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._main.cancel)
+        await asyncio.to_thread(self._thread.join)
+
+    def _post(self, act: Callable[..., object], *args: object) -> None:
+        if not self._home.is_closed():
+            self._home.call_soon_threadsafe(act, *args)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._keep())
+        except asyncio.CancelledError:
+            log.debug("worker.keeper_stopped")
+        finally:
+            self._ready.set()
+
+    async def _keep(self) -> None:
+        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
+        self._ready.set()
+        store = await self._acquire()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._watch_home())
+                group.create_task(self._keep_on(store))
+        finally:
+            await self._stores.release(store)
+
+    async def _acquire(self) -> Store:
+        while True:
+            try:
+                return await self._stores.acquire()
+            except StoreUnavailable as error:
+                log.warning("worker.keeper_delayed", error=str(error))
+                await sleep(self._keeper.clock, 1.0)
+
+    async def _keep_on(self, store: Store) -> None:
+        """A keeper that dies would cost every lease: whatever goes wrong, it goes on."""
+        while True:
+            try:
+                await self._keeper.run(store, self._tell, self._tending)
+            except Exception:
+                log.exception("worker.keeper_failed")
+                await sleep(self._keeper.clock, 1.0)
+
+    async def _watch_home(self) -> None:
+        """Report what keeps the worker's loop from turning."""
+        clock = self._keeper.clock
+        while True:
+            asked = clock.monotonic()
+            turned = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            self._post(loop.call_soon_threadsafe, turned.set)
+            await sleep(clock, STALL)
+            if not turned.is_set():
+                frame = sys._current_frames().get(self._home_thread)
+                stack = "".join(traceback.format_stack(frame)[-6:]) if frame else ""
+                log.warning("worker.loop_blocked", seconds=round(clock.monotonic() - asked, 1), stack=stack)
+                await turned.wait()

@@ -1,0 +1,421 @@
+"""The life of a worker: it starts, serves its queues, drains, stops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random as chance
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from uuid import UUID
+
+import msgspec
+import structlog
+from uuid_utils.compat import uuid7
+
+from headway.clock import Clock, SystemClock, Timer, sleep, wait_for
+from headway.duties.tending import Tending
+from headway.executors.contract import Context, Executor
+from headway.model.errors import ConfigurationError, StoreUnavailable
+from headway.model.job import Claim, Ended, Finish, Progress, Release
+from headway.model.limits import Retention
+from headway.model.retry import Random
+from headway.model.worker import WorkerInfo
+from headway.store.contract import Store
+from headway.store.lending import Stores
+from headway.store.scripts.cancel import worker_channel
+from headway.store.scripts.tend import Rescued
+from headway.worker.attempt import Attempt, Stop
+from headway.worker.finisher import Finisher
+from headway.worker.judge import Move
+from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
+from headway.worker.lane import Intake, Lane, idle
+from headway.worker.output import Output, report
+
+POLL = 1.0
+"""Seconds between looks at the store when no wake-up comes."""
+LOOK_AFTER = 0.05
+"""Seconds after a claim until the worker asks when the next job is due."""
+REPORT_EVERY = 0.5
+SLOTS = 100
+STOP_PATIENCE = 10.0
+"""How long a stopping worker waits for jobs that it has told to stop."""
+
+log = structlog.get_logger("headway.worker")
+
+
+class Hooks:
+    """Called after the store has recorded a change, in the process that recorded it, at most once. Subclass to use."""
+
+    def ended(self, claim: Claim, move: Move, end: Ended) -> None:
+        """A job of this worker moved on; `end.state` is where it is now."""
+
+    def rescued(self, jobs: list[Rescued]) -> None:
+        """Jobs of another worker were taken back."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker works."""
+
+    queues: Mapping[str, int] = msgspec.field(default_factory=lambda: {"default": SLOTS})
+    lease: float = 30.0
+    grace: float = 30.0
+    poll: float = POLL
+    name: str | None = None
+    code_version: str | None = None
+    retention: Retention = Retention()
+
+    def __post_init__(self) -> None:
+        if not self.queues:
+            raise ConfigurationError("a worker needs at least one queue, e.g. queues={'default': 100}")
+        for queue, slots in self.queues.items():
+            if slots < 1:
+                raise ConfigurationError(f"queue {queue!r} needs at least one slot, not {slots}")
+        if self.lease <= 0:
+            raise ConfigurationError(f"the lease must be a positive number of seconds, not {self.lease}")
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is made of. `stores` lends the keeper a store for its thread; without, it stays on this loop."""
+
+    store: Store
+    executors: Mapping[str, Executor]
+    stores: Stores | None
+    clock: Clock = SystemClock()
+    random: Random = chance.random
+    new_id: Callable[[], UUID] = uuid7
+    hooks: Hooks = Hooks()
+
+
+class Worker:
+    """Runs jobs of its queues until stopped. Its id is new with each start."""
+
+    def __init__(self, parts: Parts, options: Options) -> None:
+        self.id = parts.new_id()
+        self.options = options
+        self.ended = 0
+        """Jobs whose end this worker has recorded."""
+        self.fenced = 0
+        """Writes that the store refused because the job was no longer ours."""
+        self.stuck = asyncio.Event()
+        """Set when a job in a thread does not stop: this process should be replaced."""
+        self._parts = parts
+        self._store = parts.store
+        self._clock = parts.clock
+        self._lanes: dict[str, Lane] = {}
+        self._intakes: dict[str, asyncio.Task[None]] = {}
+        self._services: list[asyncio.Task[None]] = []
+        self._held: dict[UUID, tuple[Lane, Claim]] = {}
+        self._outputs: dict[UUID, Output] = {}
+        self._leases = Leases()
+        self._finisher = Finisher(parts.store, parts.clock, self._recorded)
+        self._keeper = Keeper(self.info, self._leases, options.lease, parts.clock)
+        self._keeper_thread: KeeperThread | None = None
+        self._look = asyncio.Event()
+        self._asking: Timer | None = None
+        self._stopping = False
+
+    def info(self) -> WorkerInfo:
+        """How other processes see this worker."""
+        return WorkerInfo(
+            id=self.id,
+            name=self.options.name or f"{socket.gethostname()}-{os.getpid()}",
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=tuple(queue for queue, lane in self._lanes.items() if lane.open),
+            slots=sum(lane.slots for lane in self._lanes.values()),
+            code_version=self.options.code_version,
+        )
+
+    @property
+    def running(self) -> int:
+        """How many jobs are running now."""
+        return sum(len(lane.running) for lane in self._lanes.values())
+
+    @property
+    def in_hand(self) -> int:
+        """How many jobs are claimed and not yet recorded as ended."""
+        return len(self._held)
+
+    async def start(self) -> None:
+        """Begin to serve; returns when jobs can be claimed."""
+        await self._store.listen(self._heard)
+        for queue, slots in self.options.queues.items():
+            self._lanes[queue] = Lane(queue, slots)
+        self._start_keeper()
+        self._services += [asyncio.create_task(act) for act in (self._finisher.run(), self._poll(), self._report())]
+        for queue, slots in self.options.queues.items():
+            self.start_queue(queue, slots)
+        log.info("worker.started", worker=str(self.id), queues=dict(self.options.queues))
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Stop claiming, give back what has not begun, let the rest end within `grace` seconds, then stop it."""
+        if self._stopping:
+            return
+        self._stopping = True
+        log.info("worker.stopping", running=self.running)
+        for queue in list(self._intakes):
+            await self.stop_queue(queue)
+        await self._drain(self.options.grace if grace is None else grace)
+        await self._finisher.flushed()
+        await self._end_services()
+        log.info("worker.stopped", worker=str(self.id), ended=self.ended)
+
+    def start_queue(self, queue: str, slots: int | None = None) -> None:
+        """Serve a queue, for the first time or again."""
+        lane = self._lanes.setdefault(queue, Lane(queue, slots or SLOTS))
+        lane.open, lane.slots = True, slots or lane.slots
+        if queue not in self._intakes:
+            self._intakes[queue] = asyncio.create_task(self._serve(lane))
+
+    async def stop_queue(self, queue: str) -> None:
+        """Claim no more of this queue; jobs not begun are given back, running ones go on."""
+        intake = self._intakes.pop(queue, None)
+        if intake is None:
+            raise ConfigurationError(f"this worker does not serve the queue {queue!r}")
+        lane = self._lanes[queue]
+        lane.open = False
+        intake.cancel()
+        await asyncio.wait([intake])
+        while lane.waiting:
+            self._finisher.add(Release.give_back(lane.waiting.popleft()))
+
+    # Claiming and running
+
+    async def _serve(self, lane: Lane) -> None:
+        intake = Intake(lane, self._store, self._leases, self._clock)
+        while True:
+            await intake.room()
+            # A claim under way is never dropped: what it brings is run, or given back.
+            claiming = asyncio.ensure_future(intake.claim(self.id, self._parts.new_id(), self.options.lease))
+            try:
+                claims, wait = await asyncio.shield(claiming)
+            except asyncio.CancelledError:
+                self._take(lane, (await claiming)[0])
+                raise
+            self._take(lane, claims)
+            self._fill(lane)
+            if wait is not None:
+                self._ask_when_due(lane, claims)
+                await idle(lane, self._clock, wait)
+
+    def _take(self, lane: Lane, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            self._held[claim.id] = (lane, claim)
+        lane.waiting.extend(claims)
+
+    def _fill(self, lane: Lane) -> None:
+        """Begin waiting jobs while there are free slots."""
+        while (claim := lane.next_to_begin()) is not None:
+            if self._leases.surely_ours(claim.lease_id, self._clock.monotonic()):
+                self._begin(lane, claim)
+            else:
+                self._let_go(lane, claim)
+
+    def _begin(self, lane: Lane, claim: Claim) -> None:
+        executor = self._parts.executors.get(claim.kind)
+        timeout = claim.timeout if claim.timeout or executor is None else executor.defaults.timeout
+        emit = partial(self._emit, claim.id)
+        attempt = Attempt(claim, executor, Context(claim, timeout=timeout, emit=emit, alone=claim.suspect))
+        lane.running[claim.id] = attempt
+        attempt.start(asyncio.get_running_loop().create_task(self._run(lane, attempt)))
+
+    async def _run(self, lane: Lane, attempt: Attempt) -> None:
+        claim = attempt.claim
+        move = await attempt.run(self._clock, self._parts.random)
+        if claim.id in self._outputs:
+            await self._store_output(claim, last=True)
+        del lane.running[claim.id]
+        if move is None:
+            self._let_go(lane, claim)
+        else:
+            self._finisher.add(move)
+        self._fill(lane)
+
+    def _recorded(self, answers: list[tuple[Move, Ended]]) -> None:
+        """The store has answered: the jobs are out of our hands, and hooks may hear of it."""
+        for move, end in answers:
+            lane, claim = self._held[move.job_id]
+            self._let_go(lane, claim)
+            if end.accepted:
+                self.ended += 1
+                self._parts.hooks.ended(claim, move, end)
+            else:
+                self.fenced += 1
+                log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
+
+    def _let_go(self, lane: Lane, claim: Claim) -> None:
+        self._held.pop(claim.id, None)
+        self._leases.give(claim.lease_id)
+        lane.freed.set()
+        lane.in_hand -= 1
+
+    # Stopping single jobs
+
+    def _cancel(self, job_ids: frozenset[UUID]) -> None:
+        """Someone asked for these jobs to end."""
+        for job_id in job_ids & self._held.keys():
+            lane, claim = self._held[job_id]
+            if job_id in lane.running:
+                lane.running[job_id].stop(Stop.CANCEL)
+            elif claim in lane.waiting:
+                lane.waiting.remove(claim)
+                self._finisher.add(Finish.cancelled(claim, None, "cancelled on request"))
+
+    def _lose(self, lease_ids: set[UUID]) -> None:
+        """These leases are not ours any more: their jobs stop, and nothing is recorded of them."""
+        for lane, claim in list(self._held.values()):
+            if claim.lease_id not in lease_ids:
+                continue
+            if claim.id in lane.running:
+                lane.running[claim.id].stop(Stop.LEASE_LOST)
+            elif claim in lane.waiting:
+                lane.waiting.remove(claim)
+                self._let_go(lane, claim)
+        self._leases.forget(lease_ids)
+
+    async def _drain(self, grace: float) -> None:
+        """Wait for running jobs, then stop them; those that can't be stopped are left to the lapse of their lease."""
+        await self._until_idle(grace)
+        for lane in self._lanes.values():
+            for attempt in list(lane.running.values()):
+                attempt.stop(Stop.GIVE_BACK)
+        await self._until_idle(STOP_PATIENCE)
+        if self.running:
+            log.warning("worker.jobs_left", running=self.running)
+
+    async def _until_idle(self, limit: float) -> None:
+        ends = self._clock.monotonic() + limit
+        while self.running and (left := ends - self._clock.monotonic()) > 0:
+            await sleep(self._clock, min(left, 0.02))
+
+    # Wake-ups
+
+    def wake(self) -> None:
+        """Look at all queues now."""
+        for lane in self._lanes.values():
+            lane.wake.set()
+
+    def _heard(self, channel: str) -> None:
+        """A ring for one queue, for this worker itself, or (after a reconnect) for all."""
+        if channel == worker_channel(self.id):
+            self._hurry()
+        elif channel == "":
+            self.wake()
+        elif channel in self._lanes:
+            self._lanes[channel].wake.set()
+
+    def _ask_when_due(self, lane: Lane, claims: Sequence[Claim]) -> None:
+        """Ask when the next job is due: at once after an empty claim, unless that very answer led to it; soon after
+        one that took all there was, but not after each of many."""
+        if not claims and not lane.peeked:
+            self._look.set()
+        elif claims and self._asking is None:
+            self._asking = self._clock.call_later(LOOK_AFTER, self._ask)
+        lane.peeked = False
+
+    def _ask(self) -> None:
+        self._asking = None
+        self._look.set()
+
+    async def _poll(self) -> None:
+        """The net under all wake-ups: one question for all idle queues, at least every `poll` seconds."""
+        while True:
+            wait = self.options.poll
+            idle_lanes = {lane.queue: lane for lane in self._lanes.values() if lane.open and lane.idle}
+            if idle_lanes:
+                wait = min(wait, await self._wake_due(idle_lanes))
+            self._look.clear()
+            await wait_for(self._clock, self._look, wait)
+
+    async def _wake_due(self, lanes: Mapping[str, Lane]) -> float:
+        """Wake the lanes that have work; seconds until the next one will."""
+        try:
+            delays = await self._store.peek(list(lanes))
+        except StoreUnavailable as error:
+            log.warning("worker.poll_delayed", error=str(error))
+            return self.options.poll
+        for queue, delay in delays.items():
+            if delay <= 0:
+                lanes[queue].peeked = True
+                lanes[queue].wake.set()
+        return min((delay for delay in delays.values() if delay > 0), default=self.options.poll)
+
+    # News of running jobs
+
+    def _emit(self, job_id: UUID, news: Progress | bytes) -> None:
+        self._outputs.setdefault(job_id, Output()).emit(news)
+
+    async def _report(self) -> None:
+        """Every now and then: start times of jobs that take longer, progress, output."""
+        while True:
+            await sleep(self._clock, REPORT_EVERY)
+            try:
+                await self._send_reports()
+                for job_id in list(self._outputs):
+                    if job_id in self._held:
+                        await self._store_output(self._held[job_id][1], last=False)
+            except StoreUnavailable as error:
+                log.warning("worker.report_delayed", error=str(error))
+
+    async def _send_reports(self) -> None:
+        now = self._clock.monotonic()
+        news = [
+            report(attempt, now, output.take_progress() if output else None)
+            for lane in self._lanes.values()
+            for attempt in lane.running.values()
+            if (output := self._outputs.get(attempt.claim.id)) or attempt.unreported(now)
+        ]
+        if news:
+            await self._store.report(news)
+
+    async def _store_output(self, claim: Claim, *, last: bool) -> None:
+        output = self._outputs.pop(claim.id) if last else self._outputs[claim.id]
+        chunks = output.take(last=last)
+        while chunks:
+            try:
+                await self._store.append(claim, chunks)
+            except StoreUnavailable as error:
+                log.warning("worker.output_delayed", job_id=str(claim.id), error=str(error))
+                await sleep(self._clock, 1.0)
+            else:
+                return
+
+    # Keeper
+
+    def _start_keeper(self) -> None:
+        tell = Callbacks(self._lose, self._cancel)
+        tending = Tending(
+            self.id,
+            self._clock,
+            retention=self.options.retention,
+            ended=lambda: self.ended,
+            on_rescued=self._parts.hooks.rescued,
+        )
+        if self._parts.stores is None:
+            self._services.append(asyncio.create_task(self._keeper.run(self._store, tell, tending)))
+        else:
+            self._keeper_thread = KeeperThread(self._keeper, self._parts.stores, tending, tell)
+            self._keeper_thread.start()
+
+    def _hurry(self) -> None:
+        if self._keeper_thread is not None:
+            self._keeper_thread.hurry()
+        else:
+            self._keeper.hurry()
+
+    async def _end_services(self) -> None:
+        """Last of all the leases: until here they had to be kept."""
+        if self._keeper_thread is not None:
+            await self._keeper_thread.stop()
+        for service in self._services:
+            service.cancel()
+        if self._asking is not None:
+            self._asking.cancel()
+        await asyncio.wait(self._services)
+        try:
+            await self._store.renew(self.info(), self.options.lease, self._leases.take_done())
+            await self._store.leave(self.id)
+        except StoreUnavailable as error:
+            log.warning("worker.farewell_failed", error=str(error))
