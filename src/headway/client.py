@@ -54,13 +54,17 @@ class Client:
             self._home = Home(store, asyncio.get_running_loop())
 
     def leave(self, store: Store) -> None:
-        """The store adopted is about to close."""
-        if self._home is not None and self._home.store is store:
+        """The store adopted is about to close. A thread of our own stays, although it may share that very store."""
+        home = self._home
+        if home is not None and home.store is store and not isinstance(home, ThreadHome):
             self._home = None
 
     async def call(self, act: Callable[[Store], Awaitable[T]]) -> T:
         """`act` on the store, from any loop."""
-        home = self._at_home()
+        home = self._home
+        if home is None or home.pid != os.getpid():
+            # In a thread: a server that can't be reached must not hold up the caller's loop.
+            home = await asyncio.to_thread(self._at_home)
         if home.loop is asyncio.get_running_loop():
             return await act(home.store)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_run(act, home.store), home.loop))

@@ -31,7 +31,7 @@ log = structlog.get_logger("headway.worker")
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker of an app works. `queues`: names, or names with their number of slots."""
 
-    queues: Sequence[str] | Mapping[str, int] = ("default",)
+    queues: str | Sequence[str] | Mapping[str, int] = ("default",)
     concurrency: int = SLOTS
     lease: float = 30.0
     grace: float = 30.0
@@ -76,11 +76,20 @@ class AppWorker:
         self._executors: dict[str, Executor] = {}
         self._caller: HookCaller | None = None
         self.worker: Worker | None = None
+        self.left = 0
+        """Jobs that could not be stopped when the worker did: their threads still run."""
 
     async def start(self) -> None:
         """Begin to serve; returns when jobs can be claimed."""
+        self._store = await self._plan.stores.acquire()
+        try:
+            await self._begin(self._store)
+        except BaseException:
+            await self._let_go()
+            raise
+
+    async def _begin(self, store: Store) -> None:
         plan = self._plan
-        self._store = store = await plan.stores.acquire()
         plan.client.adopt(store)
         await store.announce(plan.registry.infos())
         self._executors = make_executors(self._setup())
@@ -99,16 +108,22 @@ class AppWorker:
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop as gently as `grace` seconds allow; everything begun is recorded or given back."""
-        if self.worker is None or self._store is None:
+        if self.worker is None:
             return
         await self.worker.stop(grace)
         if self._caller is not None:
             await self._caller.finish()
+        self.left, self.worker = self.worker.running, None
+        await self._let_go()
+
+    async def _let_go(self) -> None:
         for executor in self._executors.values():
             await executor.close()
-        self._plan.client.leave(self._store)
-        await self._plan.stores.release(self._store)
-        self.worker = self._store = None
+        self._executors = {}
+        if self._store is not None:
+            store, self._store = self._store, None
+            self._plan.client.leave(store)
+            await self._plan.stores.release(store)
 
     def start_queue(self, queue: str, slots: int | None = None) -> None:
         """Serve a queue, for the first time or again."""
@@ -156,7 +171,7 @@ class AppWorker:
 
     def _stuck(self, claim: Claim) -> None:
         log.error("worker.job_stuck", job_id=str(claim.id), name=claim.name, help="this process will be replaced")
-        self._running().stuck.set()
+        self._running().give_up(claim)
 
     def _running(self) -> Worker:
         if self.worker is None:
@@ -168,5 +183,5 @@ REPLACE = 75
 """The exit status of a worker process that must be replaced because a job in it can't be stopped."""
 
 
-def _names(queues: Sequence[str]) -> Sequence[str]:
+def _names(queues: str | Sequence[str]) -> Sequence[str]:
     return [queues] if isinstance(queues, str) else queues

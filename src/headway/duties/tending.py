@@ -54,8 +54,9 @@ class Tending:
     async def look(self, store: Store) -> float | None:
         """One cheap question tells whether any of the frequent duties has something to do."""
         due = await store.look()
-        if due.lapsed:
+        while due.lapsed:
             self._rescued(await store.rescue())
+            due = await store.look()
         if due.expired:
             await store.expire()
         return await store.reopen_gates() if due.closed else None

@@ -22,7 +22,7 @@ METADATA_LIMIT = 4 * 1024
 SUSPECT_LOSSES = 2
 """Lost this often, a job is run alone in a fresh child process to find out whether it kills its worker."""
 UNPROVEN_LOSSES = 6
-"""Lost this often without a surviving witness, a job counts as poison all the same."""
+"""Lost this often without a surviving witness, and with longer and longer waits, a job counts as poison all the same."""
 
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
@@ -93,9 +93,10 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidJob(
                     f"{field} must be 1 to 200 characters without control characters, not {text[:250]!r}", field=field
                 )
-        if len(self.payload) > INLINE_LIMIT:
+        size = len(self.payload) if self.payload.isascii() else len(self.payload.encode())
+        if size > INLINE_LIMIT:
             raise InvalidJob(
-                f"the arguments of {self.name!r} take {len(self.payload):,} bytes, the limit is {INLINE_LIMIT:,}: "
+                f"the arguments of {self.name!r} take {size:,} bytes, the limit is {INLINE_LIMIT:,}: "
                 "store the data elsewhere and pass a reference to it",
                 field="payload",
             )

@@ -56,6 +56,10 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_completed: float | None = None
     keep_failed: float | None = None
 
+    def __post_init__(self) -> None:
+        Limit(max_running=self.max_running)
+        Limit(max_running=self.key_max_running)
+
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """How long ended jobs are kept, in seconds."""

@@ -11,6 +11,7 @@ import msgspec
 
 from headway.model.errors import InvalidJob
 
+LONGEST = 100 * 366 * 86_400.0
 Backoff = Literal["fixed", "linear", "exponential"]
 Random = Callable[[], float]
 """A source of numbers in [0, 1)."""
@@ -100,8 +101,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def seconds(value: float | timedelta, field: str) -> float:
     """A duration given as seconds or timedelta, as seconds."""
     number = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
-        raise InvalidJob(f"{field} must be seconds (0 or more) or a timedelta, not {value!r}", field=field)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= LONGEST:
+        raise InvalidJob(f"{field} must be seconds or a timedelta, up to a hundred years, not {value!r}", field=field)
     return float(number)
 
 

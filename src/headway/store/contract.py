@@ -64,8 +64,11 @@ class Work(Protocol):
     async def peek(self, queues: Sequence[str]) -> dict[str, float]:
         """Seconds until the first job of each queue is due; queues without a job are left out."""
 
-    async def renew(self, worker: WorkerInfo, ttl: float, done: Sequence[UUID]) -> Renewal:
-        """Prolong the worker's leases; drop those that are done."""
+    async def renew(
+        self, worker: WorkerInfo, ttl: float, done: Sequence[UUID], *, held: Sequence[UUID] | None = None
+    ) -> Renewal:
+        """Prolong the worker's leases; drop those that are done. With `held` only those it names: one that the worker
+        doesn't know of (a claim whose answer it never got) is left to lapse."""
 
     async def report(self, news: Sequence[Report]) -> set[UUID]:
         """Start times and progress of running jobs; returns the ids still held."""
@@ -82,8 +85,9 @@ class Work(Protocol):
     async def leave(self, worker_id: UUID) -> None:
         """The worker has stopped."""
 
-    async def listen(self, on_wake: Callable[[str], None]) -> None:
-        """Call `on_wake(queue)` when jobs of a queue may have become claimable. A hint: may be missed or repeated."""
+    async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
+        """Call `on_wake(queue)` when jobs of a queue may have become claimable. A hint: may be missed or repeated.
+        Returns what ends it."""
 
 
 class Tending(Protocol):

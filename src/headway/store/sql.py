@@ -67,7 +67,7 @@ class Driver(Protocol):
         """Run a script as one transaction (`single`: it is one statement and needs none around it). When the outcome
         of a commit is unknown, `again` (or the script itself) finds out and makes good."""
 
-    async def listen(self, on_wake: Callable[[str], None]) -> None: ...
+    async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]: ...
     async def vacuum(self) -> None: ...
 
 
@@ -90,8 +90,8 @@ class SqlStore:
     async def close(self) -> None:
         await self._driver.close()
 
-    async def listen(self, on_wake: Callable[[str], None]) -> None:
-        await self._driver.listen(on_wake)
+    async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
+        return await self._driver.listen(on_wake)
 
     # Jobs
 
@@ -140,8 +140,10 @@ class SqlStore:
 
         return await self._driver.run(script, Lane.CLAIM, single=True)
 
-    async def renew(self, worker: WorkerInfo, ttl: float, done: Sequence[UUID]) -> work.Renewal:
-        return await self._driver.run(lambda: work.renew(worker, ttl, done), Lane.WRITE)
+    async def renew(
+        self, worker: WorkerInfo, ttl: float, done: Sequence[UUID], *, held: Sequence[UUID] | None = None
+    ) -> work.Renewal:
+        return await self._driver.run(lambda: work.renew(worker, ttl, done, held), Lane.WRITE)
 
     async def report(self, news: Sequence[Report]) -> set[UUID]:
         return await self._driver.run(lambda: work.report(news), Lane.WRITE, single=True)
@@ -243,7 +245,8 @@ class SqlStore:
         await self._driver.run(lambda: views.put_key_limit(key, limit), Lane.KEYED)
 
     async def announce(self, functions: Sequence[FunctionInfo]) -> None:
-        await self._driver.run(lambda: views.announce(functions), Lane.KEYED)
+        # Not on the lane of keys: a worker that starts needs no other connection for it than those it has.
+        await self._driver.run(lambda: views.announce(functions), Lane.WRITE)
 
     async def _one(self, name: str, lane: Lane, **parameters: object) -> None:
         def script() -> Script[None]:

@@ -9,7 +9,7 @@ from enum import Enum
 from headway.clock import Clock, sleep
 from headway.executors.contract import Answer, Context, Ending, Executor, Failed, NoCode, Running, Scheduled, Snoozed
 from headway.model.job import Claim, Finish, Release, error_info, failure_of
-from headway.model.retry import Random
+from headway.model.retry import Random, Retry
 from headway.worker.judge import Move, judge
 
 REPORT_AFTER = 1.0
@@ -34,10 +34,10 @@ class Attempt:
         self.reported = False
         self._executor = executor
         self._stop: Stop | None = None
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
 
     def start(self, task: asyncio.Task[None]) -> None:
-        self._task = task
+        self.task = task
 
     def unreported(self, now: float) -> bool:
         """Running for a while, and the store doesn't know since when: true once."""
@@ -48,11 +48,13 @@ class Attempt:
 
     def stop(self, reason: Stop) -> None:
         """Ask for the end. A lost lease overrules every other reason: then nothing is recorded."""
-        if self._stop is None or reason is Stop.LEASE_LOST:
+        first = self._stop is None
+        if first or reason is Stop.LEASE_LOST:
             self._stop = reason
         self.context.ask_to_stop()
-        if self._task is not None:
-            self._task.cancel()
+        # One order is enough (renewals repeat a cancel): a second one would interrupt how the job carries out the first.
+        if first and self.task is not None:
+            self.task.cancel()
 
     async def run(self, clock: Clock, random: Random) -> Move | None:
         """Execute and judge; None when there is nothing to record because the job is no longer ours."""
@@ -67,12 +69,15 @@ class Attempt:
             # The one wall: an executor that raises has failed its job, not the worker.
             trace = "".join(traceback.format_exception(error))
             ending = Failed(error=error_info(error, trace), failure=failure_of(error))
+        # It is over: a stop that comes now must not interrupt its recording.
+        self.task = None
         if self._stop is Stop.LEASE_LOST:
             return None
         ran = clock.monotonic() - self.began
-        if ending is not None and self._executor is not None:
-            return judge(self.claim, ending, ran, self._executor.defaults.retry, random)
-        return self.stopped(ran)
+        if ending is None:
+            return self.stopped(ran)
+        default = self._executor.defaults.retry if self._executor is not None else Retry()
+        return judge(self.claim, ending, ran, default, random)
 
     def stopped(self, ran: float | None = None) -> Move:
         """The move for a job that was stopped, or never begun."""

@@ -16,6 +16,7 @@ from headway.store.contract import Store
 from headway.worker.judge import Move
 
 BATCH = 1000
+BUSY_WAIT = 0.25
 M = TypeVar("M", Finish, Release)
 Act = Callable[[Sequence[M]], Awaitable[list[Ended]]]
 Recorded = Callable[[list[tuple[Move, Ended]]], None]
@@ -32,6 +33,7 @@ class Finisher:
         self._clock = clock
         self._recorded = recorded
         self._moves: list[Move] = []
+        self._deferred = 0
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -52,7 +54,8 @@ class Finisher:
             while self._moves:
                 batch, self._moves = self._moves[:BATCH], self._moves[BATCH:]
                 await self._record(batch)
-            self._idle.set()
+            if not self._deferred:
+                self._idle.set()
 
     async def _record(self, batch: Sequence[Move]) -> None:
         finishes = [move for move in batch if isinstance(move, Finish)]
@@ -67,9 +70,11 @@ class Finisher:
         while True:
             try:
                 answers = await act(moves)
-            except StoreUnavailable as error:
-                if isinstance(error, KeyBusy) and len(moves) > 1:
+            except KeyBusy:
+                if len(moves) > 1:
                     return await self._split(act, moves)
+                return self._defer(moves[0])
+            except StoreUnavailable as error:
                 log.warning("worker.finish_delayed", moves=len(moves), error=str(error))
                 await sleep(self._clock, wait)
                 wait = min(wait * 2, 2.0)
@@ -80,6 +85,15 @@ class Finisher:
             else:
                 by_id = {answer.job_id: answer for answer in answers}
                 return self._recorded([(move, by_id[move.job_id]) for move in moves])
+
+    def _defer(self, move: Move) -> None:
+        """A foreign transaction holds the job's row: try again later, and let the others pass meanwhile."""
+        self._deferred += 1
+        self._clock.call_later(BUSY_WAIT, lambda: self._resume(move))
+
+    def _resume(self, move: Move) -> None:
+        self._deferred -= 1
+        self.add(move)
 
     async def _split(self, act: Act[M], moves: Sequence[M]) -> None:
         middle = len(moves) // 2

@@ -75,6 +75,8 @@ class Callbacks(msgspec.Struct, frozen=True):
 
     lost: Callable[[set[UUID]], None]
     cancel: Callable[[frozenset[UUID]], None]
+    at_work: Callable[[], str | None] = lambda: None
+    """The name of the job that the loop is at right now; alone of all these it is called on the keeper's thread."""
 
 
 class Keeper:
@@ -111,7 +113,7 @@ class Keeper:
         asked_at = self.clock.monotonic()
         held, done = list(self._leases.deadline), self._leases.take_done()
         try:
-            renewal = await store.renew(self._worker(), self._ttl, done)
+            renewal = await store.renew(self._worker(), self._ttl, done, held=held)
         except StoreUnavailable as error:
             log.warning("worker.renewal_failed", error=str(error))
             self._leases.put_back(done)
@@ -137,7 +139,7 @@ class KeeperThread:
         self._home = asyncio.get_running_loop()
         self._home_thread = threading.get_ident()
         self._tell = Callbacks(
-            lambda lost: self._post(tell.lost, lost), lambda cancels: self._post(tell.cancel, cancels)
+            lambda lost: self._post(tell.lost, lost), lambda cancels: self._post(tell.cancel, cancels), tell.at_work
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
@@ -212,5 +214,6 @@ class KeeperThread:
             if not turned.is_set():
                 frame = sys._current_frames().get(self._home_thread)
                 stack = "".join(traceback.format_stack(frame)[-6:]) if frame else ""
-                log.warning("worker.loop_blocked", seconds=round(clock.monotonic() - asked, 1), stack=stack)
+                stalled = round(clock.monotonic() - asked, 1)
+                log.warning("worker.loop_blocked", job=self._tell.at_work(), seconds=stalled, stack=stack)
                 await turned.wait()

@@ -19,8 +19,12 @@ from headway.worker.keeper import Leases
 BATCH = 500
 FOREVER = float("inf")
 RETRY_AFTER = 1.0
+GATHER_SECONDS = 0.01
 PREFETCH_SECONDS = 0.05
 """Claim ahead only what is likely to begin within this time, so that long jobs are left to idle workers."""
+
+Hold = tuple[UUID, int]
+"""A job and the token under which it is held: it may be claimed again while an attempt that was lost still ends."""
 
 log = structlog.get_logger("headway.worker")
 
@@ -35,7 +39,7 @@ class Lane:
         self.queue = queue
         self.slots = slots
         self.waiting: deque[Claim] = deque()
-        self.running: dict[UUID, Attempt] = {}
+        self.running: dict[Hold, Attempt] = {}
         self.in_hand = 0
         self.open = True
         self.wake = asyncio.Event()
@@ -52,6 +56,12 @@ class Lane:
         """How many more may be claimed now."""
         ahead = min(self.slots, int(self._pace * PREFETCH_SECONDS))
         return min(self.slots + ahead, 2 * self.slots) - self.in_hand
+
+    @property
+    def worthwhile(self) -> int:
+        """How many a claim should be for. Small claims cost nearly as much as large ones: where jobs are short, gather
+        what will be free within some milliseconds; where they are long, one free slot is reason enough."""
+        return max(1, min(self.slots // 2, BATCH // 2, int(self._pace * GATHER_SECONDS)))
 
     def next_to_begin(self) -> Claim | None:
         """The next claimed job, if a slot is free for it."""
@@ -78,10 +88,9 @@ class Intake:
         self._clock = clock
 
     async def room(self) -> None:
-        """Until a claim is worth its while. Small claims cost nearly as much as large ones: with much in hand, wait
-        until a good part of it is done."""
+        """Until a claim is worth its while."""
         lane = self._lane
-        while lane.room < (1 if lane.in_hand == 0 else max(1, min(lane.slots, BATCH) // 2)):
+        while lane.room < lane.worthwhile:
             lane.freed.clear()
             await lane.freed.wait()
 

@@ -30,7 +30,7 @@ from headway.worker.attempt import Attempt, Stop
 from headway.worker.finisher import Finisher
 from headway.worker.judge import Move
 from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
-from headway.worker.lane import Intake, Lane, idle
+from headway.worker.lane import Hold, Intake, Lane, idle
 from headway.worker.output import Output, report
 
 POLL = 1.0
@@ -100,19 +100,21 @@ class Worker:
         """Writes that the store refused because the job was no longer ours."""
         self.stuck = asyncio.Event()
         """Set when a job in a thread does not stop: this process should be replaced."""
+        self._stuck: set[UUID] = set()
         self._parts = parts
         self._store = parts.store
         self._clock = parts.clock
         self._lanes: dict[str, Lane] = {}
         self._intakes: dict[str, asyncio.Task[None]] = {}
         self._services: list[asyncio.Task[None]] = []
-        self._held: dict[UUID, tuple[Lane, Claim]] = {}
-        self._outputs: dict[UUID, Output] = {}
+        self._held: dict[Hold, tuple[Lane, Claim]] = {}
+        self._outputs: dict[Hold, Output] = {}
         self._leases = Leases()
         self._finisher = Finisher(parts.store, parts.clock, self._recorded)
         self._keeper = Keeper(self.info, self._leases, options.lease, parts.clock)
         self._keeper_thread: KeeperThread | None = None
         self._look = asyncio.Event()
+        self._stop_listening: Callable[[], None] = lambda: None
         self._asking: Timer | None = None
         self._stopping = False
 
@@ -140,7 +142,7 @@ class Worker:
 
     async def start(self) -> None:
         """Begin to serve; returns when jobs can be claimed."""
-        await self._store.listen(self._heard)
+        self._stop_listening = await self._store.listen(self._heard)
         for queue, slots in self.options.queues.items():
             self._lanes[queue] = Lane(queue, slots)
         self._start_keeper()
@@ -202,7 +204,7 @@ class Worker:
 
     def _take(self, lane: Lane, claims: Sequence[Claim]) -> None:
         for claim in claims:
-            self._held[claim.id] = (lane, claim)
+            self._held[_hold(claim)] = (lane, claim)
         lane.waiting.extend(claims)
 
     def _fill(self, lane: Lane) -> None:
@@ -211,32 +213,39 @@ class Worker:
             if self._leases.surely_ours(claim.lease_id, self._clock.monotonic()):
                 self._begin(lane, claim)
             else:
-                self._let_go(lane, claim)
+                # Not recorded, it would stay ours if the lease turns out to live.
+                self._finisher.add(Release.give_back(claim))
 
     def _begin(self, lane: Lane, claim: Claim) -> None:
         executor = self._parts.executors.get(claim.kind)
         timeout = claim.timeout if claim.timeout or executor is None else executor.defaults.timeout
-        emit = partial(self._emit, claim.id)
+        emit = partial(self._emit, _hold(claim))
         attempt = Attempt(claim, executor, Context(claim, timeout=timeout, emit=emit, alone=claim.suspect))
-        lane.running[claim.id] = attempt
+        lane.running[_hold(claim)] = attempt
         attempt.start(asyncio.get_running_loop().create_task(self._run(lane, attempt)))
 
     async def _run(self, lane: Lane, attempt: Attempt) -> None:
         claim = attempt.claim
         move = await attempt.run(self._clock, self._parts.random)
-        if claim.id in self._outputs:
+        self._stuck.discard(claim.id)
+        if _hold(claim) in self._outputs:
             await self._store_output(claim, last=True)
-        del lane.running[claim.id]
+        del lane.running[_hold(claim)]
         if move is None:
             self._let_go(lane, claim)
         else:
             self._finisher.add(move)
         self._fill(lane)
 
+    def give_up(self, claim: Claim) -> None:
+        """This job has been told to stop long ago, and nothing stops it: it is not to be waited for."""
+        self._stuck.add(claim.id)
+        self.stuck.set()
+
     def _recorded(self, answers: list[tuple[Move, Ended]]) -> None:
         """The store has answered: the jobs are out of our hands, and hooks may hear of it."""
         for move, end in answers:
-            lane, claim = self._held[move.job_id]
+            lane, claim = self._held[move.job_id, move.token]
             self._let_go(lane, claim)
             if end.accepted:
                 self.ended += 1
@@ -246,7 +255,7 @@ class Worker:
                 log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
 
     def _let_go(self, lane: Lane, claim: Claim) -> None:
-        self._held.pop(claim.id, None)
+        self._held.pop(_hold(claim), None)
         self._leases.give(claim.lease_id)
         lane.freed.set()
         lane.in_hand -= 1
@@ -255,25 +264,25 @@ class Worker:
 
     def _cancel(self, job_ids: frozenset[UUID]) -> None:
         """Someone asked for these jobs to end."""
-        for job_id in job_ids & self._held.keys():
-            lane, claim = self._held[job_id]
-            if job_id in lane.running:
-                lane.running[job_id].stop(Stop.CANCEL)
+        for lane, claim in [held for held in self._held.values() if held[1].id in job_ids]:
+            if _hold(claim) in lane.running:
+                lane.running[_hold(claim)].stop(Stop.CANCEL)
             elif claim in lane.waiting:
                 lane.waiting.remove(claim)
                 self._finisher.add(Finish.cancelled(claim, None, "cancelled on request"))
 
     def _lose(self, lease_ids: set[UUID]) -> None:
         """These leases are not ours any more: their jobs stop, and nothing is recorded of them."""
+        # Forgotten first: a lease that is let go job by job would be taken as done, and dropped before its rescue.
+        self._leases.forget(lease_ids)
         for lane, claim in list(self._held.values()):
             if claim.lease_id not in lease_ids:
                 continue
-            if claim.id in lane.running:
-                lane.running[claim.id].stop(Stop.LEASE_LOST)
+            if _hold(claim) in lane.running:
+                lane.running[_hold(claim)].stop(Stop.LEASE_LOST)
             elif claim in lane.waiting:
                 lane.waiting.remove(claim)
                 self._let_go(lane, claim)
-        self._leases.forget(lease_ids)
 
     async def _drain(self, grace: float) -> None:
         """Wait for running jobs, then stop them; those that can't be stopped are left to the lapse of their lease."""
@@ -287,7 +296,7 @@ class Worker:
 
     async def _until_idle(self, limit: float) -> None:
         ends = self._clock.monotonic() + limit
-        while self.running and (left := ends - self._clock.monotonic()) > 0:
+        while self.running > len(self._stuck) and (left := ends - self._clock.monotonic()) > 0:
             await sleep(self._clock, min(left, 0.02))
 
     # Wake-ups
@@ -344,8 +353,8 @@ class Worker:
 
     # News of running jobs
 
-    def _emit(self, job_id: UUID, news: Progress | bytes) -> None:
-        self._outputs.setdefault(job_id, Output()).emit(news)
+    def _emit(self, hold: Hold, news: Progress | bytes) -> None:
+        self._outputs.setdefault(hold, Output()).emit(news)
 
     async def _report(self) -> None:
         """Every now and then: start times of jobs that take longer, progress, output."""
@@ -353,9 +362,10 @@ class Worker:
             await sleep(self._clock, REPORT_EVERY)
             try:
                 await self._send_reports()
-                for job_id in list(self._outputs):
-                    if job_id in self._held:
-                        await self._store_output(self._held[job_id][1], last=False)
+                for hold in list(self._outputs):
+                    # Meanwhile it may have ended, and taken its output along.
+                    if hold in self._held and hold in self._outputs:
+                        await self._store_output(self._held[hold][1], last=False)
             except StoreUnavailable as error:
                 log.warning("worker.report_delayed", error=str(error))
 
@@ -365,13 +375,13 @@ class Worker:
             report(attempt, now, output.take_progress() if output else None)
             for lane in self._lanes.values()
             for attempt in lane.running.values()
-            if (output := self._outputs.get(attempt.claim.id)) or attempt.unreported(now)
+            if (output := self._outputs.get(_hold(attempt.claim))) or attempt.unreported(now)
         ]
         if news:
             await self._store.report(news)
 
     async def _store_output(self, claim: Claim, *, last: bool) -> None:
-        output = self._outputs.pop(claim.id) if last else self._outputs[claim.id]
+        output = self._outputs.pop(_hold(claim)) if last else self._outputs[_hold(claim)]
         chunks = output.take(last=last)
         while chunks:
             try:
@@ -385,7 +395,7 @@ class Worker:
     # Keeper
 
     def _start_keeper(self) -> None:
-        tell = Callbacks(self._lose, self._cancel)
+        tell = Callbacks(self._lose, self._cancel, partial(self._at_work, asyncio.get_running_loop()))
         tending = Tending(
             self.id,
             self._clock,
@@ -399,6 +409,12 @@ class Worker:
             self._keeper_thread = KeeperThread(self._keeper, self._parts.stores, tending, tell)
             self._keeper_thread.start()
 
+    def _at_work(self, loop: asyncio.AbstractEventLoop) -> str | None:
+        """Which job the loop is at; asked when it stands still, so nothing changes meanwhile."""
+        task = asyncio.current_task(loop)
+        running = [attempt for lane in self._lanes.values() for attempt in lane.running.values()]
+        return next((attempt.claim.name for attempt in running if attempt.task is task), None)
+
     def _hurry(self) -> None:
         if self._keeper_thread is not None:
             self._keeper_thread.hurry()
@@ -407,6 +423,7 @@ class Worker:
 
     async def _end_services(self) -> None:
         """Last of all the leases: until here they had to be kept."""
+        self._stop_listening()
         if self._keeper_thread is not None:
             await self._keeper_thread.stop()
         for service in self._services:
@@ -415,7 +432,11 @@ class Worker:
             self._asking.cancel()
         await asyncio.wait(self._services)
         try:
-            await self._store.renew(self.info(), self.options.lease, self._leases.take_done())
+            await self._store.renew(self.info(), self.options.lease, self._leases.take_done(), held=[])
             await self._store.leave(self.id)
         except StoreUnavailable as error:
             log.warning("worker.farewell_failed", error=str(error))
+
+
+def _hold(claim: Claim) -> Hold:
+    return claim.id, claim.token

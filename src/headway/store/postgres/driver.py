@@ -12,6 +12,8 @@ import structlog
 from headway.clock import Clock, SystemClock, sleep
 from headway.model.errors import KeyBusy, SchemaError, StoreUnavailable
 from headway.store import migrations
+from headway.store.postgres.dialing import Connection as _Connection
+from headway.store.postgres.dialing import Dialer
 from headway.store.sql import Lane
 from headway.store.statements import Query, Script, load
 
@@ -19,20 +21,6 @@ T = TypeVar("T")
 
 CHANNEL = "headway_wake"
 MIGRATION_LOCK = 0x4845414457
-
-# Plans made while the tables were empty must not stay sequential scans for ever, so scans and joins that read whole
-# tables are ruled out, and a plan is made once for all parameters.
-SERVER_SETTINGS = {
-    "application_name": "headway",
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_bitmapscan": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-    "lock_timeout": "2s",
-    "idle_in_transaction_session_timeout": "60s",
-}
 
 _LOST = (
     OSError,
@@ -55,6 +43,7 @@ class PostgresDriver:
 
     def __init__(self, url: str, *, clock: Clock | None = None, patience: float = 15.0) -> None:
         self._url = url
+        self._dialer = Dialer(url)
         self._injected = clock
         self._clock = clock or SystemClock()
         self._patience = patience
@@ -67,12 +56,16 @@ class PostgresDriver:
         line = self._lanes[Lane.WRITE]
         async with line.lock:
             connection = await self._connect_patiently(line)
-            migrations.check(migrations.load("headway.store.postgres.migrations"), await _applied(connection))
+            async with connection.transaction():
+                applied = await _applied(connection)
+        migrations.check(migrations.load("headway.store.postgres.migrations"), applied)
 
     async def migrate(self) -> list[str]:
-        connection = await self.connect()
+        connection = await self._dialer.dial()
         try:
             async with connection.transaction():
+                # Another process may be at it: this one, unlike all others, waits for its turn.
+                await connection.execute("set local lock_timeout = '60s'")
                 await connection.execute(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
                 known = migrations.load("headway.store.postgres.migrations")
                 todo = migrations.missing(known, await _applied(connection))
@@ -93,18 +86,22 @@ class PostgresDriver:
         for line in self._lanes.values():
             await line.close()
 
-    async def listen(self, on_wake: Callable[[str], None]) -> None:
+    async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
         self._on_wake = on_wake
         line = self._lanes[Lane.CLAIM]
         async with line.lock:
             await self._hear(await self._connect_patiently(line))
+        return self._stop_listening
+
+    def _stop_listening(self) -> None:
+        self._on_wake = None
 
     async def vacuum(self) -> None:
         """Claims walk over dead rows until they are vacuumed, and autovacuum comes too late for a busy queue.
 
         By a connection of its own: on a big table this takes a while, and nothing may wait for it.
         """
-        connection = await self.connect()
+        connection = await self._dialer.dial()
         try:
             await connection.execute("vacuum (skip_locked) headway.job", timeout=600)
             await connection.execute("vacuum (skip_locked) headway.lease", timeout=600)
@@ -148,10 +145,10 @@ class PostgresDriver:
 
     async def _attempt(self, connection: _Connection, script: Script[T], *, single: bool) -> T:
         now = self._injected.now() if self._injected else None
-        if single:
+        if single and not self._dialer.pooled:
             return await self._drive(connection, script, now)
         try:
-            await connection.execute("begin")
+            await connection.execute(self._dialer.begin)
             result = await self._drive(connection, script, now)
             await connection.execute("commit")
         except BaseException:
@@ -185,7 +182,7 @@ class PostgresDriver:
             if self._closed:
                 raise StoreUnavailable("the store is closed")
             try:
-                line.connection = await self.connect()
+                line.connection = await self._dialer.dial()
                 if line is self._lanes[Lane.CLAIM] and self._on_wake:
                     await self._hear(line.connection)
                     self._on_wake("")
@@ -200,14 +197,9 @@ class PostgresDriver:
                 await sleep(self._clock if self._injected is None else SystemClock(), wait)
                 wait = min(wait * 2, 1.0)
 
-    async def connect(self) -> _Connection:
-        connection: _Connection = await asyncpg.connect(
-            self._url, timeout=10, command_timeout=60, max_cached_statement_lifetime=0, server_settings=SERVER_SETTINGS
-        )
-        return connection
-
     async def _hear(self, connection: _Connection) -> None:
-        await connection.add_listener(CHANNEL, self._heard)
+        if not self._dialer.pooled:
+            await connection.add_listener(CHANNEL, self._heard)
 
     def _heard(self, _connection: object, _pid: int, _channel: str, queue: object) -> None:
         if self._on_wake:
@@ -234,9 +226,6 @@ class _Line:
                 await connection.close(timeout=5)
             except _LOST:
                 connection.terminate()
-
-
-_Connection = asyncpg.Connection
 
 
 async def _undo(connection: _Connection) -> None:

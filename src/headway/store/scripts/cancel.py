@@ -22,6 +22,7 @@ RETRIED = "retried"
 def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[list[Verdict]]:
     """Waiting jobs are cancelled at once; running ones go `cancelling` and their worker is told."""
     error = encode(ErrorInfo("Cancelled", reason))
+    yield from _lock(job_ids)
     waiting = yield many("cancel_waiting", [(job_id, Outcome.CANCELLED.value, error) for job_id in job_ids])
     running = yield many("cancel_running", ids(job_ids))
     if running:
@@ -40,7 +41,7 @@ def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[li
 
 def delete(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
     """Remove jobs with all that belongs to them; running ones are cancelled first and go once seen stopped."""
-    states = yield from _states(job_ids)
+    states = yield from _lock(job_ids)
     known = [job_id for job_id in job_ids if job_id in states]
     yield many("doom_jobs", ids(known))
     yield from cancel(known, by=by, reason="deleted")
@@ -68,7 +69,7 @@ def retry(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
 
 def schedule(job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> Script[list[Verdict]]:
     """Let jobs on hold go, at once or at `run_at`; also those held because a parent failed."""
-    before = yield from _states(job_ids)
+    before = yield from _lock(job_ids)
     moved = yield many("schedule_jobs", [(job_id, run_at) for job_id in job_ids])
     if moved:
         edited = {job_id for job_id, state in before.items() if state is State.SCHEDULED}
@@ -125,6 +126,11 @@ def _reopen(row: Row, by: str | None) -> Script[Verdict]:
     else:
         yield one("wake", wake=[row["queue"]])
     return state
+
+
+def _lock(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:
+    """The jobs' states, which nobody changes from now on: one that just goes from hand to hand can't slip through."""
+    return {row["id"]: State(row["state"]) for row in (yield many("lock_jobs", ids(sorted(job_ids))))}
 
 
 def _states(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:

@@ -50,6 +50,11 @@ class Limits(msgspec.Struct, frozen=True):
             found[f"key:{key}"] = self.keys[key]
         return found
 
+    def keys_of(self, queue: str, gates: Sequence[str]) -> dict[str, str]:
+        """The keys of jobs of this queue that would have to pass one of these gates, each with that gate."""
+        keys = {gate: _key_of(gate) for gate in gates}
+        return {key: gate for gate, key in keys.items() if key is not None and gate in self.gates_of(queue, key)}
+
     def of_gate(self, gate: str) -> Limit:
         """The limit behind a key's gate, by the gate's name."""
         if gate.startswith("key:"):
@@ -108,8 +113,8 @@ def choose(queue: str, limit: int, limits: Limits) -> Script[Passed]:
     limit = min(limit, own.room)
     if limit == 0:
         return Passed([], [], own.opens_in)
-    closed = [row["key"] for row in (yield one("closed_keys"))]
-    candidates = yield one("due_candidates", queue=queue, limit=limit, closed=closed)
+    closed = limits.keys_of(queue, [row["name"] for row in (yield one("closed_gates"))])
+    candidates = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed))
     wanted = {name: rule for row in candidates for name, rule in limits.gates_of(queue, row["key"]).items()}
     gates = yield from _open_gates(wanted)
     passed, blocked = Passed([], []), []
@@ -125,7 +130,7 @@ def choose(queue: str, limit: int, limits: Limits) -> Script[Passed]:
             if gate.counts_running:
                 passed.slots.append((name, row["id"]))
     yield many("move_gates", [(name, gate.ahead) for name, gate in {queue_gate(queue): own, **gates}.items()])
-    yield from _block(queue, blocked, closed, limits, passed.job_ids)
+    yield from _block(queue, blocked, closed, passed.job_ids)
     if blocked or len(candidates) == limit:
         passed.retry_in = 0.0
     return passed
@@ -168,27 +173,25 @@ def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
         return {}
     names = sorted(limits)
     yield many("make_gates", [(name, _key_of(name)) for name in names])
-    rows = yield many("lock_gates", [(name,) for name in names])
+    yield many("lock_gates", [(name,) for name in names])
+    rows = yield many("read_gates", [(name,) for name in names])
     return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
 
 
-def _block(
-    queue: str, met: Sequence[tuple[UUID, str]], closed: Sequence[str], limits: Limits, passed: Sequence[UUID]
-) -> Script[None]:
+def _block(queue: str, met: Sequence[tuple[UUID, str]], closed: dict[str, str], passed: Sequence[UUID]) -> Script[None]:
     """Out of the hot index with those that met a full gate, and with a step of the backlog behind closed ones; those
     that have just passed still stand in it and stay."""
-    gate_of = {key: next(iter(limits.gates_of(queue, key)), None) for key in closed}
-    gate_of |= {_key_of(gate) or "": gate for _, gate in met}
-    keys = [key for key, gate in gate_of.items() if gate]
-    if not keys:
+    # Blocked at the very gate that is closed: at another of the key's gates nobody would call them.
+    gate_of = closed | {_key_of(gate) or "": gate for _, gate in met}
+    if not gate_of:
         return
-    more = yield one("backlog_of_keys", queue=queue, keys=keys, limit=BACKLOG_STEP)
+    more = yield one("backlog_of_keys", queue=queue, keys=list(gate_of), limit=BACKLOG_STEP)
     through = set(passed)
     rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more if row["id"] not in through}
     if rows:
         yield many("block_at_gates", list(rows.items()))
         yield many("add_history", [(job_id, "blocked", None, f"limit {gate}") for job_id, gate in rows.items()])
-        yield many("close_gates", [(gate,) for gate in sorted({gate for gate in rows.values() if gate})])
+        yield many("close_gates", [(gate,) for gate in sorted(set(rows.values()))])
 
 
 def _key_of(gate: str) -> str | None:

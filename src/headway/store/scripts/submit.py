@@ -73,7 +73,8 @@ class Other(msgspec.Struct):
 
     id: UUID
     state: State
-    wait_reason: str | None
+    waited_for: bool
+    """Another open job of the key waits for it: who waits for that one waits for both."""
     answer: Accepted | None
 
 
@@ -146,10 +147,12 @@ class KeyedBatch:
         lock = sorted(asked | {row["id"] for row in found if row["key"] in strict})
         states = {row["id"]: State(row["state"]) for row in (yield many("lock_jobs", ids(lock)))} if lock else {}
         self.parents = {parent: states[parent] for parent in asked if parent in states}
+        # Read behind the locks: a waiter that ended before them has handed on what it waited for, but not to us.
+        waited = {row["parent_id"] for row in (yield many("waited_for", ids(lock)))} if strict and lock else set()
         for row in found:
             state = states.get(row["id"], State(row["state"]))
             if not state.terminal:
-                other = Other(row["id"], state, row["wait_reason"], _accepted(row, deduplicated=True))
+                other = Other(row["id"], state, row["id"] in waited, _accepted(row, deduplicated=True))
                 self.others.setdefault(row["key"], []).append(other)
 
     def decide(self) -> None:
@@ -162,8 +165,14 @@ class KeyedBatch:
 
     def store(self) -> Script[None]:
         """Jobs that have to wait leave a line: later, no column tells in which state they began."""
-        if self.placed:
-            self.answers |= yield from _insert(list(self.placed.values()))
+        stored = (yield from _insert(list(self.placed.values()))) if self.placed else {}
+        self.answers |= stored
+        raced = [place.job for place in self.placed.values() if place.job.id not in stored]
+        if raced:
+            # Another process has stored the very same submissions since we looked.
+            self.answers |= yield from _repeats(raced)
+            self.placed = {job_id: place for job_id, place in self.placed.items() if job_id in stored}
+            self.edges = [edge for edge in self.edges if edge[1] in stored]
         waiting = [place for place in self.placed.values() if place.state is not State.SCHEDULED]
         if waiting:
             rows = [(place.job.id, place.state.value, place.job.created_by, place.wait_reason) for place in waiting]
@@ -229,6 +238,8 @@ class KeyedBatch:
                 return
             case OnConflict.WAIT:
                 waits_for = _line_up(others)
+                for other in others:
+                    other.waited_for = True
             case OnConflict.REPLACE:
                 self.replaced += [(other.id, job.id) for other in others]
                 waits_for = [other.id for other in others if other.state in _HELD]
@@ -251,7 +262,7 @@ class KeyedBatch:
         placed = Placed(job, _state(job, waits=bool(edges)), reason)
         self.edges += edges
         self.placed[job.id] = placed
-        others.append(Other(job.id, placed.state, reason, None))
+        others.append(Other(job.id, placed.state, waited_for=False, answer=None))
 
     def _stored(self) -> Iterable[Submission]:
         return (placed.job for placed in self.placed.values())
@@ -262,9 +273,8 @@ _HELD = {State.RUNNING, State.CANCELLING}
 
 
 def _line_up(others: list[Other]) -> list[UUID]:
-    """Whom to wait for: the last that waits in the same line stands for those before it that wait there too."""
-    last = max((i for i, other in enumerate(others) if other.wait_reason == PREVIOUS), default=0)
-    return [other.id for i, other in enumerate(others) if i >= last or other.wait_reason == cancel.RETRIED]
+    """Whom to wait for: all those that nobody waits for yet. Who is waited for ends before the one that waits."""
+    return [other.id for other in others if not other.waited_for]
 
 
 def _insert(placed: Sequence[Placed]) -> Script[dict[UUID, Answer]]:

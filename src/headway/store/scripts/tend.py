@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.job import UNPROVEN_LOSSES, ErrorInfo, encode
+from headway.model.job import SUSPECT_LOSSES, UNPROVEN_LOSSES, ErrorInfo, encode
 from headway.model.limits import Retention
 from headway.model.states import Outcome, State
 from headway.store.scripts import gates, settle
@@ -56,7 +56,7 @@ def rescue(limit: int) -> Script[list[Rescued]]:
     held = sorted((job_id, row["id"]) for row in leases for job_id in row["jobs"])
     if not held:
         return []
-    rows = yield many("rescue_jobs", held, unproven=UNPROVEN_LOSSES, error=encode(_LOST))
+    rows = yield many("rescue_jobs", held, suspect=SUSPECT_LOSSES, unproven=UNPROVEN_LOSSES, error=encode(_LOST))
     again = [row for row in rows if row["state"] == State.SCHEDULED]
     if again:
         yield many("archive_attempts", [attempt_row(row) for row in again])

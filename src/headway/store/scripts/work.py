@@ -81,11 +81,14 @@ def claim_again(want: Want) -> Script[Claimed]:
     return Claimed(_in_order(rows, None))
 
 
-def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID]) -> Script[Renewal]:
+def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID], held: Sequence[UUID] | None = None) -> Script[Renewal]:
     """Hold on to what is left, let go of leases whose jobs are all done, and show that the worker lives."""
     if done:
         yield many("drop_leases", ids(done))
-    rows = yield one("renew_leases", worker_id=worker.id, ttl=ttl)
+    if held is None:
+        rows = yield one("renew_leases", worker_id=worker.id, ttl=ttl)
+    else:
+        rows = (yield many("renew_held", ids(sorted(held)), ttl=ttl)) if held else []
     yield one(
         "touch_worker",
         worker_id=worker.id,
@@ -191,14 +194,14 @@ def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
             lease_id=want.lease_id,
             worker_id=want.worker_id,
             ttl=want.ttl,
-            jobs=[row["id"] for row in rows],
-            keys=[row["key"] for row in rows],
+            jobs=[row[0] for row in rows],
+            keys=[row[_KEY] for row in rows],
         )
 
 
 def _in_order(rows: Sequence[Row], watermark: Watermark | None) -> list[Claim]:
-    """RETURNING promises no order; rank, run_at and id stand last in the row."""
-    ordered = sorted(rows, key=lambda row: (row["rank"], row["run_at"], row["id"]))
+    """RETURNING promises no order. By position: this is done for every claimed row."""
+    ordered = sorted(rows, key=lambda row: (row[_RANK], row[_RUN_AT], row[0]))
     if ordered and watermark is not None:
         watermark.move(ordered[-1])
     return [Claim(*row[:_CLAIM_FIELDS]) for row in ordered]
@@ -228,6 +231,7 @@ def split(data: bytes) -> list[bytes]:
 JSON = "application/json"
 # A claim's fields are the first columns that every claim statement returns, in this order.
 _CLAIM_FIELDS = len(Claim.__struct_fields__)
+_KEY, _RANK, _RUN_AT = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 3)
 # Twice as fast as calling the enum; this is done for every job.
 _STATES = {state.value: state for state in State}
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}

@@ -55,8 +55,8 @@ class SqliteDriver:
         self._bell.close()
         await self._runner.close()
 
-    async def listen(self, on_wake: Callable[[str], None]) -> None:
-        self._bell.listen(on_wake)
+    async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
+        return self._bell.listen(on_wake)
 
     async def vacuum(self) -> None:
         """Updates leave nothing behind here; only the planner's statistics are kept fresh, where it asks for it."""

@@ -48,13 +48,14 @@ class Bell:
         if self._directory is not None:
             self._ring_others(self._directory, queues)
 
-    def listen(self, on_wake: OnWake) -> None:
-        """`on_wake(queue)` is called on the loop that runs now."""
+    def listen(self, on_wake: OnWake) -> Callable[[], None]:
+        """`on_wake(queue)` is called on the loop that runs now. Returns what ends it."""
         listener = _Listener(asyncio.get_running_loop(), on_wake)
         if self._directory is not None:
             listener.bind(self._directory)
         with self._lock:
             self._listeners.append(listener)
+        return lambda: self._remove(listener)
 
     def close(self) -> None:
         for listener in self._all():

@@ -36,6 +36,8 @@ as $$
 declare
     new_id  uuid := headway.uuid7();
     payload json;
+    field   text;
+    given   text;
     due_at  timestamptz := coalesce(submit.run_at, now() + coalesce(submit.delay, 0) * interval '1 second');
 begin
     if coalesce(submit.function, '') = '' then
@@ -54,10 +56,16 @@ begin
             message = format('headway.submit: priority must be from -100 to 100, not %s',
                              coalesce(submit.priority::text, 'null'));
     end if;
-    if coalesce(length(submit.queue), 0) not between 1 and 200 then
-        raise invalid_parameter_value using
-            message = format('headway.submit: queue must be a name of 1 to 200 characters, not %L', submit.queue);
-    end if;
+    -- The same rule as the library's. Names that begin with a control character address workers, not queues.
+    foreach field in array array['function', 'queue', 'key'] loop
+        given := case field when 'function' then submit.function when 'queue' then submit.queue
+                 else coalesce(nullif(submit.key, ''), submit.function) end;
+        if given is null or given !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+            raise invalid_parameter_value using
+                message = format('headway.submit: %s must be 1 to 200 characters without control characters, not %L',
+                                 field, left(given, 250));
+        end if;
+    end loop;
     if submit.run_at is not null and coalesce(submit.delay, 0) <> 0 then
         raise invalid_parameter_value using message = 'headway.submit: give run_at or delay, not both';
     end if;

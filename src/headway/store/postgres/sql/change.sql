@@ -74,10 +74,19 @@ select id, queue, state, waiters, gated, deduped, doomed from headway.job where 
 select distinct child_id from headway.edge where parent_id = any(:parent_id::uuid[]);
 
 -- name: inherit_edges(parent_id)
--- A job that ends while it still waits hands what it waited for to those that queued up behind it.
+-- A job that ends while it still stands in its key's line hands its place to those that queued up behind it.
+-- Several of one line may end at once: what the first waited for goes to those behind the last.
+with recursive waited(ended_id, parent_id) as (
+    select e.child_id, e.parent_id from headway.edge e
+    where e.child_id = any(:parent_id::uuid[]) and e.kind = 'wait'
+    union
+    select w.ended_id, e.parent_id
+    from waited w join headway.edge e on e.child_id = w.parent_id
+    where w.parent_id = any(:parent_id::uuid[]) and e.kind = 'wait'
+)
 insert into headway.edge (parent_id, child_id, kind)
-select up.parent_id, down.child_id, 'wait'
-from headway.edge down join headway.edge up on up.child_id = down.parent_id
+select distinct w.parent_id, down.child_id, 'wait'
+from headway.edge down join waited w on w.ended_id = down.parent_id
 where down.parent_id = any(:parent_id::uuid[]) and down.kind = 'wait'
 on conflict do nothing;
 

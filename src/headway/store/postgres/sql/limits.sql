@@ -24,11 +24,15 @@ select key, max_running, rate from headway.key_limit order by key;
 -- name: make_gates(name, key)
 insert into headway.gate (name, key) select * from unnest(:name::text[], :key::text[]) on conflict do nothing;
 
--- name: lock_gates(name; now)
+-- name: lock_gates(name)
+-- Apart from the reading: a statement that waits for the lock would count the slots as they were before it waited.
+select name from headway.gate where name = any(:name::text[]) order by name for update;
+
+-- name: read_gates(name; now)
 -- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
 select name, closed, extract(epoch from tat - coalesce(:now::timestamptz, now()))::float8 as ahead,
        (select count(*) from headway.slot s where s.gate = g.name) as running
-from headway.gate g where name = any(:name::text[]) order by name for update;
+from headway.gate g where name = any(:name::text[]);
 
 -- name: move_gates(name, ahead; now)
 -- `ahead`: seconds from now until the rate has made up for all starts so far.
@@ -37,9 +41,6 @@ from unnest(:name::text[], :ahead::float8[]) as moved(name, ahead) where g.name 
 
 -- name: close_gates(name)
 update headway.gate set closed = true where name = any(:name::text[]) and not closed;
-
--- name: closed_keys()
-select key from headway.gate where closed and key is not null;
 
 -- name: due_candidates(; queue, limit, closed, now)
 -- Due jobs in order, past those whose key is known to be full, unless they were promoted at its gate.

@@ -80,6 +80,11 @@ join headway.job j on j.id = h.job_id and j.lease_id = l.id
 where h.key = any(:key::text[]) and j.state in ('running', 'cancelling')
 order by created_at, id;
 
+-- name: waited_for(parent_id)
+-- Those for whom another open job of their key waits. An edge may outlive the job that waited.
+select distinct e.parent_id from headway.edge e join headway.job c on c.id = e.child_id
+where e.parent_id = any(:parent_id::uuid[]) and e.kind = 'wait' and c.waiting > 0;
+
 -- name: lock_jobs(id)
 -- In the order of ids, as everywhere, so that two transactions never wait for each other in a circle.
 select id, state, outcome from headway.job where id = any(:id::uuid[]) order by id for update;

@@ -13,8 +13,9 @@ where id = any(array(
 ))
 returning id, worker_id, jobs;
 
--- name: rescue_jobs(id, lease_id; unproven, error, now)
--- Only what is still held under the lapsed lease; its holder's token dies here.
+-- name: rescue_jobs(id, lease_id; suspect, unproven, error, now)
+-- Only what is still held under the lapsed lease; its holder's token dies here. A suspect whose worker died again waits
+-- a while: either it kills whole workers, or someone does, and it must not be taken for poison for that.
 update headway.job j
 set state = case when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'failed'
                  else 'scheduled' end,
@@ -25,6 +26,8 @@ set state = case when j.state = 'cancelling' then 'cancelled' when j.losses + 1 
                        then coalesce(:now::timestamptz, now()) end,
     token = j.token + 1,
     losses = j.losses + 1,
+    run_at = case when j.losses < :suspect::int then j.run_at
+                  else coalesce(:now::timestamptz, now()) + 5 * 2 ^ (j.losses - :suspect::int) * interval '1 second' end,
     error = :error::json
 from unnest(:id::uuid[], :lease_id::uuid[]) as lost(id, lease_id)
 where j.id = lost.id and j.lease_id = lost.lease_id and j.state in ('running', 'cancelling')

@@ -88,6 +88,12 @@ set until = coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 seco
 where worker_id = :worker_id::uuid and until > coalesce(:now::timestamptz, now())
 returning id, cancels;
 
+-- name: renew_held(id; ttl, now)
+update headway.lease
+set until = coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second'
+where id = any(:id::uuid[]) and until > coalesce(:now::timestamptz, now())
+returning id, cancels;
+
 -- name: drop_leases(id)
 delete from headway.lease where id = any(:id::uuid[]);
 
@@ -114,7 +120,7 @@ select j.id, j.attempt, new.stream, new.seq, coalesce(:now::timestamptz, now()),
 from unnest(:job_id::uuid[], :token::bigint[], :stream::text[], :seq::int[], :data::bytea[])
      as new(job_id, token, stream, seq, data)
 join headway.job j on j.id = new.job_id and j.token = new.token and j.finished_token is distinct from new.token
-on conflict do nothing
+on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
 -- name: finish_jobs(id, token, state, outcome, ran, error; now)

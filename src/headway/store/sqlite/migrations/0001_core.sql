@@ -101,7 +101,7 @@ create table headway_edge (
     parent_id blob not null,
     child_id  blob not null,
     kind      text not null check (kind in ('after', 'wait')),
-    primary key (parent_id, child_id)
+    primary key (parent_id, child_id, kind)
 ) strict, without rowid;
 create index headway_edge_child on headway_edge (child_id);
 

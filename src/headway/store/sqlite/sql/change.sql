@@ -54,11 +54,11 @@ select id, queue, state, waiters, gated, deduped, doomed from headway_job where 
 select child_id from headway_edge where parent_id = :parent_id;
 
 -- name: inherit_edges(parent_id)
--- A job that ends while it still waits hands what it waited for to those that queued up behind it.
+-- A job that ends while it still stands in its key's line hands its place to those that queued up behind it.
 insert into headway_edge (parent_id, child_id, kind)
 select up.parent_id, down.child_id, 'wait'
 from headway_edge down join headway_edge up on up.child_id = down.parent_id
-where down.parent_id = :parent_id and down.kind = 'wait'
+where down.parent_id = :parent_id and down.kind = 'wait' and up.kind = 'wait'
 on conflict do nothing;
 
 -- name: cut_edges(parent_id)

@@ -23,7 +23,11 @@ select key, max_running, rate from headway_key_limit order by key;
 -- name: make_gates(name, key)
 insert into headway_gate (name, key) values (:name, :key) on conflict do nothing;
 
--- name: lock_gates(name; now)
+-- name: lock_gates(name)
+-- The one writer needs no lock.
+select name from headway_gate where name = :name;
+
+-- name: read_gates(name; now)
 -- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
 select name, closed, (tat - :now) / 1000000.0 as ahead,
        (select count(*) from headway_slot s where s.gate = :name) as running
@@ -35,9 +39,6 @@ update headway_gate set tat = :now + cast(:ahead * 1000000 as integer) where nam
 
 -- name: close_gates(name)
 update headway_gate set closed = 1 where name = :name and not closed;
-
--- name: closed_keys()
-select key from headway_gate where closed and key is not null;
 
 -- name: due_candidates(; queue, limit, closed, now)
 -- Due jobs in order, past those whose key is known to be full, unless they were promoted at its gate.

@@ -54,6 +54,11 @@ select key, id, state, run_at, created_at, wait_reason
 from headway_job where key = :key and finished_at is null
 order by created_at, id;
 
+-- name: waited_for(parent_id)
+-- Those for whom another open job of their key waits. An edge may outlive the job that waited.
+select distinct e.parent_id from headway_edge e join headway_job c on c.id = e.child_id
+where e.parent_id = :parent_id and e.kind = 'wait' and c.waiting > 0;
+
 -- name: lock_jobs(id)
 -- There is one writer at a time: to read is to lock.
 select id, state, outcome from headway_job where id = :id;

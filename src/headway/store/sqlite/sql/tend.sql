@@ -9,8 +9,9 @@ delete from headway_lease
 where id in (select id from headway_lease where until <= :now order by until limit :limit)
 returning id, worker_id, jobs;
 
--- name: rescue_jobs(id, lease_id; unproven, error, now)
--- Only what is still held under the lapsed lease; its holder's token dies here.
+-- name: rescue_jobs(id, lease_id; suspect, unproven, error, now)
+-- Only what is still held under the lapsed lease; its holder's token dies here. A suspect whose worker died again waits
+-- a while: either it kills whole workers, or someone does, and it must not be taken for poison for that.
 update headway_job
 set state = case when state = 'cancelling' then 'cancelled' when losses + 1 >= :unproven then 'failed'
                  else 'scheduled' end,
@@ -20,6 +21,7 @@ set state = case when state = 'cancelling' then 'cancelled' when losses + 1 >= :
     finished_at = case when state = 'cancelling' or losses + 1 >= :unproven then :now end,
     token = token + 1,
     losses = losses + 1,
+    run_at = case when losses < :suspect then run_at else :now + (5000000 << (losses - :suspect)) end,
     error = :error
 where id = :id and lease_id = :lease_id and state in ('running', 'cancelling')
 returning id, state, outcome, queue, attempt, error, claimed_at, started_at, worker_id,

@@ -64,6 +64,11 @@ update headway_lease set until = :now + cast(:ttl * 1000000 as integer)
 where worker_id = :worker_id and until > :now
 returning id, cancels;
 
+-- name: renew_held(id; ttl, now)
+update headway_lease set until = :now + cast(:ttl * 1000000 as integer)
+where id = :id and until > :now
+returning id, cancels;
+
 -- name: prolong_leases(; before, now)
 -- The wall clock jumped forward from `before` to `now`: leases that lived before it, and that the jump has brought to
 -- their end or near to it (20 s, two thirds of the usual lease), get back the time it took from them. Those of another
@@ -92,7 +97,7 @@ returning id;
 insert into headway_chunk (job_id, attempt, stream, seq, at, data)
 select id, attempt, :stream, :seq, :now, :data
 from headway_job where id = :job_id and token = :token and finished_token is not :token
-on conflict do nothing
+on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
 -- name: finish_jobs(id, token, state, outcome, ran, error; now)

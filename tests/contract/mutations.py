@@ -1,0 +1,111 @@
+"""Deliberate faults in the SQL of a store: the contract suite proves its worth by catching each of them."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from headway.store.sql import SqlStore
+from headway.store.statements import Statement
+
+NOW = r"(?:coalesce\(\$\d+::timestamptz, now\(\)\)|\?\d+|clock\.now)"
+"""The present, as either dialect says it."""
+FENCE = r"and \S*\btoken = (?:\w+\.token|\?\d+)\s+and \S*finished_token is (?:distinct from|not) (?:\w+\.token|\?\d+)"
+ALWAYS = r"(\g<0> or true)"
+NEVER = r"(\g<0> and false)"
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """A change of some statements, and the file whose tests must notice it."""
+
+    statements: tuple[str, ...]
+    pattern: str
+    replacement: str
+    caught_in: str
+
+    def apply(self, statements: dict[str, Statement]) -> None:
+        for name in self.statements:
+            statement = statements[name]
+            text, count = re.subn(self.pattern, self.replacement, statement.text, flags=re.DOTALL)
+            if not count or text == statement.text:
+                raise ValueError(f"the mutation changes nothing in {name}: {statement.text}")
+            statements[name] = msgspec.structs.replace(statement, text=text)
+
+
+CLAIMS = ("claim_due", "claim_jobs")
+
+MUTATIONS = {
+    "a finish is matched by the id alone": Mutation(("finish_jobs",), FENCE, "", "test_fencing"),
+    "a release is matched by the id alone": Mutation(("release_jobs",), FENCE, "", "test_fencing"),
+    "a report is matched by the id alone": Mutation(("report",), FENCE, "", "test_fencing"),
+    "output is matched by the id alone": Mutation(("append_chunks",), FENCE, "", "test_fencing"),
+    "a claim ignores run_at": Mutation(("claim_due", "due_candidates"), rf"j\.run_at <= {NOW}", ALWAYS, "test_claim"),
+    "a claim takes expired jobs": Mutation(
+        ("claim_due", "due_candidates"), rf"j\.expires_at > {NOW}", ALWAYS, "test_claim"
+    ),
+    "a claim ignores that the queue is paused": Mutation(("claim_due",), r"q\.paused", "false", "test_claim"),
+    "a claim under limits ignores that the queue is paused": Mutation(
+        ("due_candidates",), r"q\.paused", "false", "test_claim"
+    ),
+    "a claim does not move the token on": Mutation(
+        CLAIMS, r"token = (\S*)token \+ 1", r"token = \1token", "test_fencing"
+    ),
+    "a release does not move the token on": Mutation(
+        ("release_jobs",), r"token = (\S*)token \+ 1", r"token = \1token", "test_fencing"
+    ),
+    "a rescue does not move the token on": Mutation(
+        ("rescue_jobs",), r"token = (\S*)token \+ 1", r"token = \1token", "test_fencing"
+    ),
+    "a person's retry resets the token": Mutation(
+        ("reopen_jobs",), r"token = (\S*)token \+ 1", "token = 0", "test_fencing"
+    ),
+    "an attempt is not charged": Mutation(
+        CLAIMS, r"attempt = (\S*)attempt \+ 1", r"attempt = \1attempt", "test_leases"
+    ),
+    "a job given back is charged": Mutation(("release_jobs",), r"'give_back', ", "", "test_leases"),
+    "a rescue ignores the lease's time": Mutation(("lapsed_leases",), rf"until <= {NOW}", ALWAYS, "test_leases"),
+    "a rescue ignores whose lease the job is under": Mutation(
+        ("rescue_jobs",), r"\S*lease_id = (?:lost\.lease_id|\?\d+)", ALWAYS, "test_leases"
+    ),
+    "a loss is not counted": Mutation(
+        ("rescue_jobs",), r"losses = (\S*)losses \+ 1", r"losses = \1losses", "test_leases"
+    ),
+    "a renewal revives lapsed leases": Mutation(("renew_leases",), rf"until > {NOW}", ALWAYS, "test_leases"),
+    "a renewal by name revives lapsed leases": Mutation(("renew_held",), rf"until > {NOW}", ALWAYS, "test_leases"),
+    "a finish ignores that the job is being cancelled": Mutation(
+        ("finish_jobs",), "'cancelling'", "'nothing'", "test_leases"
+    ),
+    "a release ignores that the job is being cancelled": Mutation(
+        ("release_jobs",), "'cancelling'", "'nothing'", "test_leases"
+    ),
+    "a person's retry keeps the failures": Mutation(
+        ("reopen_jobs",), "failures = 0", "failures = failures", "test_leases"
+    ),
+    "a window never ends": Mutation(("take_dedupes",), rf"\S*expires_at <= {NOW}", NEVER, "test_dedupe"),
+    "a duplicate takes the window over": Mutation(("take_dedupes",), rf"\S*expires_at <= {NOW}", ALWAYS, "test_dedupe"),
+    "a failed job keeps its window": Mutation(("free_dedupes",), "where ", "where false and ", "test_dedupe"),
+    "edges are not cut": Mutation(("cut_edges",), "where ", "where false and ", "test_after"),
+    "a child goes on without a look at its other parents": Mutation(
+        ("free_children",), r"not exists \(.*?\) as free", "true as free", "test_after"
+    ),
+    "parents are not told that somebody waits": Mutation(("mark_waiters",), "where ", "where false and ", "test_after"),
+    "a place in the line is not inherited": Mutation(
+        ("inherit_edges",), "kind = 'wait'", "kind = 'nothing'", "test_conflicts"
+    ),
+    "running jobs are not counted at a limit": Mutation(
+        ("read_gates",), r"\(select count\(\*\).*?\) as running", "0 as running", "test_limits"
+    ),
+    "those blocked at a limit are promoted out of order": Mutation(
+        ("promote_at_gate",), "order by rank, run_at, id", "order by id", "test_limits"
+    ),
+    "slots are not freed": Mutation(("free_slots",), "where ", "where false and ", "test_limits"),
+    "a queue's retention is ignored": Mutation(("old_jobs",), r"q\.keep_completed", "null", "test_tending"),
+    "a duty is taken from its holder": Mutation(("take_duty",), rf"\S*until <= {NOW}", ALWAYS, "test_tending"),
+    "older code overwrites newer": Mutation(("put_function",), r"excluded\.code_version >= \S+", ALWAYS, "test_views"),
+}
+
+
+def mutate(store: SqlStore, name: str) -> None:
+    """Give this store, before it is first used, one fault."""
+    MUTATIONS[name].apply(store._driver._statements)  # type: ignore[attr-defined]
