@@ -16,7 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from headway.client import Client
+from headway.client import Client, refuse_on_loop
 from headway.clock import Clock, SystemClock, sleep
 from headway.executors.call.arguments import called
 from headway.executors.call.functions import Function, Method, Options, Registry
@@ -367,9 +367,14 @@ class Headway:
         self._block(self.aqueue(name, **settings), "queue")
 
     async def aqueue(self, name: str, **settings: Any) -> None:
-        """Set a queue's limits, for all workers."""
-        checked = _queue_settings(name, settings)
-        await self.client.call(lambda store: store.set_queue(checked))
+        """Set a queue's limits, for all workers; what isn't given stays as it is."""
+        changes = _queue_changes(settings)
+
+        async def change(store: Store) -> None:
+            before = (await store.limits()).queues.get(name) or QueueSettings(name=name)
+            await store.set_queue(_checked(QueueSettings, {**msgspec.structs.asdict(before), **changes}))
+
+        await self.client.call(change)
 
     def limit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
         """Limit the jobs of one key, for all workers and queues; without a limit, lift it."""
@@ -409,8 +414,13 @@ class Headway:
 
     def close(self) -> None:
         """Let go of the store; the next call opens it again."""
-        self.client.close()
-        asyncio.run(self._stores.close())
+        refuse_on_loop("close")
+        asyncio.run(self.aclose())
+
+    async def aclose(self) -> None:
+        """Let go of the store; the next call opens it again."""
+        await asyncio.to_thread(self.client.close)
+        await self._stores.close()
 
     # What the handles of functions and jobs build on
 
@@ -498,9 +508,11 @@ def _filter(wanted: Mapping[str, Any]) -> JobFilter:
     return _checked(JobFilter, {"states": (states,) if isinstance(states, str) else tuple(states), **rest})
 
 
-def _queue_settings(name: str, settings: Mapping[str, Any]) -> QueueSettings:
-    rates = {key: Rate.parse(value) for key, value in settings.items() if key in {"rate", "key_rate"} and value}
-    return _checked(QueueSettings, {"name": name, **settings, **rates})
+def _queue_changes(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: Rate.parse(value) if name in {"rate", "key_rate"} and isinstance(value, str) else value
+        for name, value in settings.items()
+    }
 
 
 def _settings(settings: Mapping[str, Any]) -> WorkerSettings:
@@ -516,4 +528,7 @@ def _checked(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(
             f"there is no setting {unknown[0]!r}: use one of {', '.join(sorted(kind.__struct_fields__))}"
         )
-    return kind(**given)
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"a setting is wrong: {error}") from error

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from headway.clock import Clock, sleep
-from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy, StoreUnavailable
+from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy
 from headway.model.job import Accepted, Submission
 from headway.store.contract import Store
 from headway.store.lending import Stores
@@ -83,11 +83,12 @@ class Client:
     def block(self, call: Coroutine[Any, Any, T], *, name: str) -> T:
         """Wait for a call from a plain thread. On a running loop this would stop the world: refused."""
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run_coroutine_threadsafe(call, self._at_home().loop).result()
-        call.close()
-        raise ForeignLoop(f"{name}() would block the running event loop: use `await a{name}()` there")
+            refuse_on_loop(name)
+            loop = self._at_home().loop
+        except BaseException:
+            call.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(call, loop).result()
 
     def close(self) -> None:
         """Let go of the store and the thread; the next call opens them again."""
@@ -137,6 +138,15 @@ class Client:
         if self._pid != os.getpid():
             self._pid, self._lock, self._batchers = os.getpid(), threading.Lock(), WeakKeyDictionary()
         return self._lock
+
+
+def refuse_on_loop(name: str) -> None:
+    """Raise ForeignLoop on a running loop, which a blocking call would stop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise ForeignLoop(f"{name}() would block the running event loop: use `await a{name}()` there")
 
 
 class ThreadHome(Home):
@@ -207,11 +217,11 @@ class _Gathering:
         jobs = [job for job, _ in batch]
         try:
             answers = await self._client.call(lambda store: store.submit(jobs))
-        except StoreUnavailable as error:
-            _fail(batch, error)
         except Exception as error:
+            if isinstance(error, HeadwayError) and not isinstance(error, KeyBusy):
+                return _fail(batch, error)
             if len(batch) == 1:
-                return _fail(batch, InvalidJob(f"job {jobs[0].name!r} can't be stored: {error}"))
+                return _fail(batch, _refusal(jobs[0], error))
             middle = len(batch) // 2
             await self._submit(batch[:middle])
             await self._submit(batch[middle:])
@@ -228,6 +238,10 @@ class _Gathering:
             again.add_done_callback(lambda task: _hand_over(task, future))
         elif not future.done():
             future.set_result(answer)
+
+
+def _refusal(job: Submission, error: Exception) -> HeadwayError:
+    return error if isinstance(error, HeadwayError) else InvalidJob(f"job {job.name!r} can't be stored: {error}")
 
 
 def _fail(batch: _Batch, error: BaseException) -> None:

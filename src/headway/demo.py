@@ -56,7 +56,7 @@ async def run(jobs: int) -> None:
             for job in submitted:
                 await job.finished(60)
         await _summary(app)
-        app.close()
+        await app.aclose()
 
 
 async def _feed(app: Headway, jobs: int) -> list[Job[Any]]:

@@ -39,11 +39,14 @@ class Supervisor:
             if dead and self._clock.monotonic() - started < QUICK_DEATH and dead[0].returncode == 2:
                 self._end()
                 return 2
-            for child in dead:
-                log.warning("processes.replaced", pid=child.pid, status=child.returncode)
-                self._stop.wait(RESTART_WAIT)
-                self._children[self._children.index(child)] = self._start()
+            if dead and not self._stop.wait(RESTART_WAIT):
+                self._replace(dead)
         return self._end()
+
+    def _replace(self, dead: list[subprocess.Popen[bytes]]) -> None:
+        for child in dead:
+            log.warning("processes.replaced", pid=child.pid, status=child.returncode)
+            self._children[self._children.index(child)] = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self._command)  # noqa: S603 - our own command line
@@ -52,7 +55,8 @@ class Supervisor:
         for child in self._children:
             if child.poll() is None:
                 child.terminate()
-        return max((abs(child.wait()) for child in self._children), default=0)
+        # One that was just starting ends by the signal itself.
+        return max((abs(child.wait()) for child in self._children if child.wait() != -signal.SIGTERM), default=0)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stop.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from headway import compose
 from headway.cli.options import App, LogJson, LogLevel
 from headway.cli.processes import Supervisor
 from headway.model.errors import ConfigurationError
+from headway.serve import AppWorker
 from headway.worker.worker import SLOTS
 
 Queues = Annotated[
@@ -54,7 +56,7 @@ def worker(  # noqa: PLR0913 - one parameter per flag
         if loaded.url.startswith("sqlite"):
             typer.echo("headway: SQLite has one writer; several processes are safe, but not faster", err=True)
         sys.exit(Supervisor(processes).run())
-    sys.exit(_run(loaded.worker(**settings).run()))
+    sys.exit(_run(_serve(loaded.worker(**settings))))
 
 
 def demo(
@@ -65,6 +67,15 @@ def demo(
 
     compose.configure_logs(log_level, as_json=False)
     _run(run(jobs))
+
+
+async def _serve(worker: AppWorker) -> int:
+    status = await worker.run()
+    if worker.left:
+        # The loop would wait for them for ever. Their leases lapse, and other workers see to the jobs.
+        sys.stderr.flush()
+        os._exit(status)
+    return status
 
 
 def _slots(queues: list[str], default: int) -> dict[str, int]:

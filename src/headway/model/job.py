@@ -22,7 +22,7 @@ METADATA_LIMIT = 4 * 1024
 SUSPECT_LOSSES = 2
 """Lost this often, a job is run alone in a fresh child process to find out whether it kills its worker."""
 UNPROVEN_LOSSES = 6
-"""Lost this often without a surviving witness, and with longer and longer waits, a job counts as poison all the same."""
+"""Lost this often without a surviving witness, after longer and longer waits, a job counts as poison all the same."""
 
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")

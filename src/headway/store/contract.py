@@ -77,7 +77,7 @@ class Work(Protocol):
         """Output of a running job; False when it is no longer held."""
 
     async def finish(self, moves: Sequence[Finish]) -> list[Ended]:
-        """Jobs end; those that wait for them go on, in the same transaction."""
+        """Jobs end; those that wait for them go on, in the same transaction. Answers in the order of the moves."""
 
     async def release(self, moves: Sequence[Release]) -> list[Ended]:
         """Jobs go back to wait: for a retry, later, or for another worker."""

@@ -31,9 +31,7 @@ class Stores:
     async def acquire(self) -> Store:
         """A store, opened. SQLite brings its schema up to date by itself."""
         if not self._shares:
-            store = make_store(self.url, self._clock)
-            await store.open()
-            return store
+            return await self._opened(make_store(self.url, self._clock))
         self._start_afresh_after_fork()
         with self._lock:
             self._borrowers += 1
@@ -63,6 +61,14 @@ class Stores:
             store, self._shared = self._shared, None
         if store is not None and self._pid == os.getpid():
             await store.close()
+
+    async def _opened(self, store: Store) -> Store:
+        try:
+            await store.open()
+        except BaseException:
+            await store.close()
+            raise
+        return store
 
     def _start_afresh_after_fork(self) -> None:
         if self._pid != os.getpid():

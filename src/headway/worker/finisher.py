@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any
 
 import structlog
 
 from headway.clock import Clock, sleep
 from headway.model.errors import KeyBusy, StoreUnavailable
-from headway.model.job import Ended, ErrorInfo, Finish, Release, encode
-from headway.model.states import Outcome, State
+from headway.model.job import Ended, ErrorInfo, Finish, Release
 from headway.store.contract import Store
+from headway.worker.attempt import Attempt
 from headway.worker.judge import Move
 
 BATCH = 1000
 BUSY_WAIT = 0.25
-M = TypeVar("M", Finish, Release)
-Act = Callable[[Sequence[M]], Awaitable[list[Ended]]]
-Recorded = Callable[[list[tuple[Move, Ended]]], None]
-"""Called once the store has answered, with what it made of each move."""
+Entry = tuple[Attempt, Move]
+Act = Callable[[Sequence[Any]], Awaitable[list[Ended]]]
+Recorded = Callable[[Attempt, Move, Ended], None]
+"""Called once the store has answered, with what it made of an attempt's move."""
 
 log = structlog.get_logger("headway.worker")
 
@@ -32,14 +32,14 @@ class Finisher:
         self._store = store
         self._clock = clock
         self._recorded = recorded
-        self._moves: list[Move] = []
+        self._entries: list[Entry] = []
         self._deferred = 0
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def add(self, move: Move) -> None:
-        self._moves.append(move)
+    def add(self, attempt: Attempt, move: Move) -> None:
+        self._entries.append((attempt, move))
         self._idle.clear()
         self._work.set()
 
@@ -51,66 +51,67 @@ class Finisher:
         while True:
             await self._work.wait()
             self._work.clear()
-            while self._moves:
-                batch, self._moves = self._moves[:BATCH], self._moves[BATCH:]
+            while self._entries:
+                batch, self._entries = self._entries[:BATCH], self._entries[BATCH:]
                 await self._record(batch)
             if not self._deferred:
                 self._idle.set()
 
-    async def _record(self, batch: Sequence[Move]) -> None:
-        finishes = [move for move in batch if isinstance(move, Finish)]
-        releases = [move for move in batch if isinstance(move, Release)]
+    async def _record(self, batch: Sequence[Entry]) -> None:
+        finishes = [entry for entry in batch if isinstance(entry[1], Finish)]
+        releases = [entry for entry in batch if isinstance(entry[1], Release)]
         if finishes:
             await self._insist(self._store.finish, finishes)
         if releases:
             await self._insist(self._store.release, releases)
 
-    async def _insist(self, act: Act[M], moves: Sequence[M], wait: float = 0.05) -> None:
+    async def _insist(self, act: Act, entries: Sequence[Entry], wait: float = 0.05) -> None:
         """Until the store has answered. A batch that fails as a whole is split: one bad move holds up no others."""
         while True:
             try:
-                answers = await act(moves)
+                answers = await act([move for _, move in entries])
             except KeyBusy:
-                if len(moves) > 1:
-                    return await self._split(act, moves)
-                return self._defer(moves[0])
+                if len(entries) > 1:
+                    return await self._split(act, entries)
+                return self._defer(entries[0])
             except StoreUnavailable as error:
-                log.warning("worker.finish_delayed", moves=len(moves), error=str(error))
+                log.warning("worker.finish_delayed", moves=len(entries), error=str(error))
                 await sleep(self._clock, wait)
                 wait = min(wait * 2, 2.0)
             except Exception as error:
-                if len(moves) > 1:
-                    return await self._split(act, moves)
-                return await self._give_up(moves[0], error)
+                if len(entries) > 1:
+                    return await self._split(act, entries)
+                return await self._give_up(entries[0], error)
             else:
-                by_id = {answer.job_id: answer for answer in answers}
-                return self._recorded([(move, by_id[move.job_id]) for move in moves])
+                for (attempt, move), answer in zip(entries, answers, strict=True):
+                    self._recorded(attempt, move, answer)
+                return None
 
-    def _defer(self, move: Move) -> None:
+    async def _split(self, act: Act, entries: Sequence[Entry]) -> None:
+        middle = len(entries) // 2
+        await self._insist(act, entries[:middle])
+        await self._insist(act, entries[middle:])
+
+    def _defer(self, entry: Entry) -> None:
         """A foreign transaction holds the job's row: try again later, and let the others pass meanwhile."""
         self._deferred += 1
-        self._clock.call_later(BUSY_WAIT, lambda: self._resume(move))
+        self._clock.call_later(BUSY_WAIT, lambda: self._resume(entry))
 
-    def _resume(self, move: Move) -> None:
+    def _resume(self, entry: Entry) -> None:
         self._deferred -= 1
-        self.add(move)
+        self.add(*entry)
 
-    async def _split(self, act: Act[M], moves: Sequence[M]) -> None:
-        middle = len(moves) // 2
-        await self._insist(act, moves[:middle])
-        await self._insist(act, moves[middle:])
-
-    async def _give_up(self, move: Move, error: Exception) -> None:
+    async def _give_up(self, entry: Entry, error: Exception) -> None:
         """The store can't take this very end: the job fails, and says why."""
+        attempt, move = entry
         log.error("worker.finish_refused", job_id=str(move.job_id), error=repr(error))
         reason = ErrorInfo("NotStorable", f"the job ended, but its end could not be stored: {error!r}")
-        failed = Finish(
-            job_id=move.job_id,
-            token=move.token,
-            state=State.FAILED,
-            outcome=Outcome.FAILED,
-            ran=move.ran,
-            error=encode(reason),
-        )
-        [answer] = await self._store.finish([failed])
-        self._recorded([(failed, answer)])
+        failed = Finish.failed(attempt.claim, move.ran, reason)
+        while True:
+            try:
+                [answer] = await self._store.finish([failed])
+            except StoreUnavailable as unavailable:
+                log.warning("worker.finish_delayed", moves=1, error=str(unavailable))
+                await sleep(self._clock, 1.0)
+            else:
+                return self._recorded(attempt, failed, answer)

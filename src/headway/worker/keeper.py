@@ -29,35 +29,38 @@ STALL = 1.0
 log = structlog.get_logger("headway.worker")
 
 
-class Leases:
-    """The leases in a worker's hands. Written by the worker's loop, read by the keeper: single steps only.
+class Lease:
+    """One claim's hold on its jobs. `deadline` is steady time until which it is surely ours, counted from before the
+    store was asked."""
 
-    `deadline` is steady time until which a lease is surely ours, counted from before the store was asked.
-    """
+    __slots__ = ("deadline", "id", "jobs")
+
+    def __init__(self, lease_id: UUID, jobs: int, deadline: float) -> None:
+        self.id = lease_id
+        self.jobs = jobs
+        self.deadline = deadline
+
+
+class Leases:
+    """The leases in a worker's hands. Written by the worker's loop, read by the keeper: single steps only."""
 
     def __init__(self) -> None:
-        self.deadline: dict[UUID, float] = {}
-        self._jobs: dict[UUID, int] = {}
+        self.held: dict[UUID, Lease] = {}
         self._done: list[UUID] = []
 
-    def take(self, lease_id: UUID, jobs: int, deadline: float) -> None:
-        self._jobs[lease_id] = jobs
-        self.deadline[lease_id] = deadline
+    def take(self, lease_id: UUID, jobs: int, deadline: float) -> Lease:
+        lease = self.held[lease_id] = Lease(lease_id, jobs, deadline)
+        return lease
 
-    def give(self, lease_id: UUID) -> None:
-        """One job less; with the last one the lease is done."""
-        left = self._jobs.get(lease_id, 0) - 1
-        if left > 0:
-            self._jobs[lease_id] = left
-        elif left == 0:
-            del self._jobs[lease_id]
-            self.deadline.pop(lease_id, None)
-            self._done.append(lease_id)
+    def give(self, lease: Lease) -> None:
+        """One job less; with the last one the lease is done, unless it was lost before."""
+        lease.jobs -= 1
+        if lease.jobs == 0 and self.held.pop(lease.id, None) is not None:
+            self._done.append(lease.id)
 
     def forget(self, lease_ids: set[UUID]) -> None:
         for lease_id in lease_ids:
-            self._jobs.pop(lease_id, None)
-            self.deadline.pop(lease_id, None)
+            self.held.pop(lease_id, None)
 
     def take_done(self) -> list[UUID]:
         done, self._done = self._done, []
@@ -65,9 +68,6 @@ class Leases:
 
     def put_back(self, done: list[UUID]) -> None:
         self._done += done
-
-    def surely_ours(self, lease_id: UUID, now: float) -> bool:
-        return self.deadline.get(lease_id, 0.0) > now
 
 
 class Callbacks(msgspec.Struct, frozen=True):
@@ -111,17 +111,19 @@ class Keeper:
     async def renew(self, store: Store, tell: Callbacks) -> None:
         """Once. What the store no longer has, or what could not be renewed in time, is lost."""
         asked_at = self.clock.monotonic()
-        held, done = list(self._leases.deadline), self._leases.take_done()
+        held, done = list(self._leases.held.values()), self._leases.take_done()
         try:
-            renewal = await store.renew(self._worker(), self._ttl, done, held=held)
+            renewal = await store.renew(self._worker(), self._ttl, done, held=[lease.id for lease in held])
         except StoreUnavailable as error:
             log.warning("worker.renewal_failed", error=str(error))
             self._leases.put_back(done)
-            gone = {lease for lease in held if not self._leases.surely_ours(lease, self.clock.monotonic())}
+            now = self.clock.monotonic()
+            gone = {lease.id for lease in held if lease.deadline <= now}
         else:
-            for lease_id in renewal.leases & self._leases.deadline.keys():
-                self._leases.deadline[lease_id] = asked_at + self._ttl
-            gone = {lease for lease in held if lease not in renewal.leases and lease in self._leases.deadline}
+            for lease in held:
+                if lease.id in renewal.leases:
+                    lease.deadline = asked_at + self._ttl
+            gone = {lease.id for lease in held if lease.id not in renewal.leases and lease.id in self._leases.held}
             if renewal.cancels:
                 tell.cancel(renewal.cancels)
         if gone:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
@@ -23,9 +24,6 @@ GATHER_SECONDS = 0.01
 PREFETCH_SECONDS = 0.05
 """Claim ahead only what is likely to begin within this time, so that long jobs are left to idle workers."""
 
-Hold = tuple[UUID, int]
-"""A job and the token under which it is held: it may be claimed again while an attempt that was lost still ends."""
-
 log = structlog.get_logger("headway.worker")
 
 
@@ -38,8 +36,9 @@ class Lane:
     def __init__(self, queue: str, slots: int) -> None:
         self.queue = queue
         self.slots = slots
-        self.waiting: deque[Claim] = deque()
-        self.running: dict[Hold, Attempt] = {}
+        self.waiting: deque[Attempt] = deque()
+        self.running: dict[Attempt, None] = {}
+        """A set in the order of beginning: who walks over it must do so the same way each time."""
         self.in_hand = 0
         self.open = True
         self.wake = asyncio.Event()
@@ -63,7 +62,7 @@ class Lane:
         what will be free within some milliseconds; where they are long, one free slot is reason enough."""
         return max(1, min(self.slots // 2, BATCH // 2, int(self._pace * GATHER_SECONDS)))
 
-    def next_to_begin(self) -> Claim | None:
+    def next_to_begin(self) -> Attempt | None:
         """The next claimed job, if a slot is free for it."""
         if self.waiting and len(self.running) < self.slots:
             self._begun += 1
@@ -94,7 +93,7 @@ class Intake:
             lane.freed.clear()
             await lane.freed.wait()
 
-    async def claim(self, worker_id: UUID, lease_id: UUID, ttl: float) -> tuple[list[Claim], float | None]:
+    async def claim(self, worker_id: UUID, lease_id: UUID, ttl: float) -> tuple[list[Attempt], float | None]:
         """What came, and how long to be idle before the next claim: None not at all, `FOREVER` until woken."""
         lane = self._lane
         lane.wake.clear()
@@ -106,12 +105,18 @@ class Intake:
             log.warning("worker.claim_delayed", queue=lane.queue, error=str(error))
             return [], RETRY_AFTER
         lane.measure(self._clock.monotonic())
-        lane.in_hand += len(got.claims)
-        if got.claims:
-            self._leases.take(want.lease_id, len(got.claims), asked_at + ttl)
+        attempts = self._take(got.claims, want.lease_id, asked_at + ttl)
         if got.retry_in is not None:
-            return got.claims, max(got.retry_in, 0.005) if not got.claims else None
-        return got.claims, None if len(got.claims) == asked else FOREVER
+            return attempts, max(got.retry_in, 0.005) if not attempts else None
+        return attempts, None if len(attempts) == asked else FOREVER
+
+    def _take(self, claims: Sequence[Claim], lease_id: UUID, deadline: float) -> list[Attempt]:
+        if not claims:
+            return []
+        lane = self._lane
+        lane.in_hand += len(claims)
+        lease = self._leases.take(lease_id, len(claims), deadline)
+        return [Attempt(claim, lane, lease) for claim in claims]
 
 
 async def idle(lane: Lane, clock: Clock, delay: float) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from headway.model.job import CHUNK, Chunk, Progress, Report, encode
-from headway.worker.attempt import Attempt
+from headway.model.job import CHUNK, Chunk, Progress, encode
 
 HEAD = TAIL = 5 * 1024 * 1024
 """Of long output the first and the last part are kept."""
@@ -60,9 +59,3 @@ class Output:
             gone = len(self._tail.popleft())
             self._tail_size -= gone
             self._dropped += gone
-
-
-def report(attempt: Attempt, now: float, progress: str | None) -> Report:
-    """When it began, as seconds ago, and how far it is."""
-    ran = now - (attempt.began if attempt.began is not None else now)
-    return Report(job_id=attempt.claim.id, token=attempt.claim.token, ran=ran, progress=progress)

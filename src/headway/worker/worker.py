@@ -16,9 +16,9 @@ from uuid_utils.compat import uuid7
 
 from headway.clock import Clock, SystemClock, Timer, sleep, wait_for
 from headway.duties.tending import Tending
-from headway.executors.contract import Context, Executor
+from headway.executors.contract import Executor
 from headway.model.errors import ConfigurationError, StoreUnavailable
-from headway.model.job import Claim, Ended, Finish, Progress, Release
+from headway.model.job import Claim, Ended, Finish, Release
 from headway.model.limits import Retention
 from headway.model.retry import Random
 from headway.model.worker import WorkerInfo
@@ -30,8 +30,8 @@ from headway.worker.attempt import Attempt, Stop
 from headway.worker.finisher import Finisher
 from headway.worker.judge import Move
 from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
-from headway.worker.lane import Hold, Intake, Lane, idle
-from headway.worker.output import Output, report
+from headway.worker.lane import Intake, Lane, idle
+from headway.worker.output import Output
 
 POLL = 1.0
 """Seconds between looks at the store when no wake-up comes."""
@@ -107,8 +107,7 @@ class Worker:
         self._lanes: dict[str, Lane] = {}
         self._intakes: dict[str, asyncio.Task[None]] = {}
         self._services: list[asyncio.Task[None]] = []
-        self._held: dict[Hold, tuple[Lane, Claim]] = {}
-        self._outputs: dict[Hold, Output] = {}
+        self._held: dict[Attempt, None] = {}
         self._leases = Leases()
         self._finisher = Finisher(parts.store, parts.clock, self._recorded)
         self._keeper = Keeper(self.info, self._leases, options.lease, parts.clock)
@@ -181,7 +180,7 @@ class Worker:
         intake.cancel()
         await asyncio.wait([intake])
         while lane.waiting:
-            self._finisher.add(Release.give_back(lane.waiting.popleft()))
+            self._give_back(lane.waiting.popleft())
 
     # Claiming and running
 
@@ -192,103 +191,94 @@ class Worker:
             # A claim under way is never dropped: what it brings is run, or given back.
             claiming = asyncio.ensure_future(intake.claim(self.id, self._parts.new_id(), self.options.lease))
             try:
-                claims, wait = await asyncio.shield(claiming)
+                attempts, wait = await asyncio.shield(claiming)
             except asyncio.CancelledError:
                 self._take(lane, (await claiming)[0])
                 raise
-            self._take(lane, claims)
+            self._take(lane, attempts)
             self._fill(lane)
             if wait is not None:
-                self._ask_when_due(lane, claims)
+                self._ask_when_due(lane, empty=not attempts)
                 await idle(lane, self._clock, wait)
 
-    def _take(self, lane: Lane, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            self._held[_hold(claim)] = (lane, claim)
-        lane.waiting.extend(claims)
+    def _take(self, lane: Lane, attempts: Sequence[Attempt]) -> None:
+        self._held.update(dict.fromkeys(attempts))
+        lane.waiting.extend(attempts)
 
     def _fill(self, lane: Lane) -> None:
         """Begin waiting jobs while there are free slots."""
-        while (claim := lane.next_to_begin()) is not None:
-            if self._leases.surely_ours(claim.lease_id, self._clock.monotonic()):
-                self._begin(lane, claim)
+        while (attempt := lane.next_to_begin()) is not None:
+            if attempt.lease.deadline > self._clock.monotonic():
+                self._begin(attempt)
             else:
                 # Not recorded, it would stay ours if the lease turns out to live.
-                self._finisher.add(Release.give_back(claim))
+                self._give_back(attempt)
 
-    def _begin(self, lane: Lane, claim: Claim) -> None:
-        executor = self._parts.executors.get(claim.kind)
-        timeout = claim.timeout if claim.timeout or executor is None else executor.defaults.timeout
-        emit = partial(self._emit, _hold(claim))
-        attempt = Attempt(claim, executor, Context(claim, timeout=timeout, emit=emit, alone=claim.suspect))
-        lane.running[_hold(claim)] = attempt
-        attempt.start(asyncio.get_running_loop().create_task(self._run(lane, attempt)))
+    def _begin(self, attempt: Attempt) -> None:
+        attempt.prepare(self._parts.executors.get(attempt.claim.kind))
+        attempt.lane.running[attempt] = None
+        attempt.task = asyncio.get_running_loop().create_task(self._run(attempt))
 
-    async def _run(self, lane: Lane, attempt: Attempt) -> None:
-        claim = attempt.claim
+    async def _run(self, attempt: Attempt) -> None:
         move = await attempt.run(self._clock, self._parts.random)
-        self._stuck.discard(claim.id)
-        if _hold(claim) in self._outputs:
-            await self._store_output(claim, last=True)
-        del lane.running[_hold(claim)]
+        if attempt.output is not None:
+            await self._store_output(attempt, attempt.output, last=True)
+        lane = attempt.lane
+        del lane.running[attempt]
+        self._stuck.discard(attempt.claim.id)
         if move is None:
-            self._let_go(lane, claim)
+            self._let_go(attempt)
         else:
-            self._finisher.add(move)
+            self._finisher.add(attempt, move)
         self._fill(lane)
 
-    def give_up(self, claim: Claim) -> None:
-        """This job has been told to stop long ago, and nothing stops it: it is not to be waited for."""
-        self._stuck.add(claim.id)
-        self.stuck.set()
+    def _give_back(self, attempt: Attempt) -> None:
+        """One that has not begun."""
+        self._finisher.add(attempt, Release.give_back(attempt.claim))
 
-    def _recorded(self, answers: list[tuple[Move, Ended]]) -> None:
-        """The store has answered: the jobs are out of our hands, and hooks may hear of it."""
-        for move, end in answers:
-            lane, claim = self._held[move.job_id, move.token]
-            self._let_go(lane, claim)
-            if end.accepted:
-                self.ended += 1
-                self._parts.hooks.ended(claim, move, end)
-            else:
-                self.fenced += 1
-                log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
+    def _recorded(self, attempt: Attempt, move: Move, end: Ended) -> None:
+        """The store has answered: the job is out of our hands, and hooks may hear of it."""
+        self._let_go(attempt)
+        if end.accepted:
+            self.ended += 1
+            self._parts.hooks.ended(attempt.claim, move, end)
+        else:
+            self.fenced += 1
+            log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
 
-    def _let_go(self, lane: Lane, claim: Claim) -> None:
-        self._held.pop(_hold(claim), None)
-        self._leases.give(claim.lease_id)
-        lane.freed.set()
-        lane.in_hand -= 1
+    def _let_go(self, attempt: Attempt) -> None:
+        self._held.pop(attempt, None)
+        self._leases.give(attempt.lease)
+        attempt.lane.in_hand -= 1
+        attempt.lane.freed.set()
 
     # Stopping single jobs
 
     def _cancel(self, job_ids: frozenset[UUID]) -> None:
         """Someone asked for these jobs to end."""
-        for lane, claim in [held for held in self._held.values() if held[1].id in job_ids]:
-            if _hold(claim) in lane.running:
-                lane.running[_hold(claim)].stop(Stop.CANCEL)
-            elif claim in lane.waiting:
-                lane.waiting.remove(claim)
-                self._finisher.add(Finish.cancelled(claim, None, "cancelled on request"))
+        for attempt in [attempt for attempt in self._held if attempt.claim.id in job_ids]:
+            if attempt in attempt.lane.running:
+                attempt.stop(Stop.CANCEL)
+            elif attempt in attempt.lane.waiting:
+                attempt.lane.waiting.remove(attempt)
+                self._finisher.add(attempt, Finish.cancelled(attempt.claim, None, "cancelled on request"))
 
     def _lose(self, lease_ids: set[UUID]) -> None:
         """These leases are not ours any more: their jobs stop, and nothing is recorded of them."""
         # Forgotten first: a lease that is let go job by job would be taken as done, and dropped before its rescue.
         self._leases.forget(lease_ids)
-        for lane, claim in list(self._held.values()):
-            if claim.lease_id not in lease_ids:
-                continue
-            if _hold(claim) in lane.running:
-                lane.running[_hold(claim)].stop(Stop.LEASE_LOST)
-            elif claim in lane.waiting:
-                lane.waiting.remove(claim)
-                self._let_go(lane, claim)
+        for attempt in [attempt for attempt in self._held if attempt.lease.id in lease_ids]:
+            if attempt in attempt.lane.running:
+                attempt.stop(Stop.LEASE_LOST)
+            elif attempt in attempt.lane.waiting:
+                attempt.lane.waiting.remove(attempt)
+                self._let_go(attempt)
 
     async def _drain(self, grace: float) -> None:
         """Wait for running jobs, then stop them; those that can't be stopped are left to the lapse of their lease."""
         await self._until_idle(grace)
         for lane in self._lanes.values():
-            for attempt in list(lane.running.values()):
+            for attempt in list(lane.running):
                 attempt.stop(Stop.GIVE_BACK)
         await self._until_idle(STOP_PATIENCE)
         if self.running:
@@ -315,12 +305,12 @@ class Worker:
         elif channel in self._lanes:
             self._lanes[channel].wake.set()
 
-    def _ask_when_due(self, lane: Lane, claims: Sequence[Claim]) -> None:
+    def _ask_when_due(self, lane: Lane, *, empty: bool) -> None:
         """Ask when the next job is due: at once after an empty claim, unless that very answer led to it; soon after
         one that took all there was, but not after each of many."""
-        if not claims and not lane.peeked:
+        if empty and not lane.peeked:
             self._look.set()
-        elif claims and self._asking is None:
+        elif not empty and self._asking is None:
             self._asking = self._clock.call_later(LOOK_AFTER, self._ask)
         lane.peeked = False
 
@@ -353,41 +343,33 @@ class Worker:
 
     # News of running jobs
 
-    def _emit(self, hold: Hold, news: Progress | bytes) -> None:
-        self._outputs.setdefault(hold, Output()).emit(news)
-
     async def _report(self) -> None:
         """Every now and then: start times of jobs that take longer, progress, output."""
         while True:
             await sleep(self._clock, REPORT_EVERY)
+            running = [attempt for lane in self._lanes.values() for attempt in lane.running]
             try:
-                await self._send_reports()
-                for hold in list(self._outputs):
+                await self._send_reports(running)
+                for attempt in running:
                     # Meanwhile it may have ended, and taken its output along.
-                    if hold in self._held and hold in self._outputs:
-                        await self._store_output(self._held[hold][1], last=False)
+                    if attempt.output is not None and attempt in attempt.lane.running:
+                        await self._store_output(attempt, attempt.output, last=False)
             except StoreUnavailable as error:
                 log.warning("worker.report_delayed", error=str(error))
 
-    async def _send_reports(self) -> None:
+    async def _send_reports(self, running: Sequence[Attempt]) -> None:
         now = self._clock.monotonic()
-        news = [
-            report(attempt, now, output.take_progress() if output else None)
-            for lane in self._lanes.values()
-            for attempt in lane.running.values()
-            if (output := self._outputs.get(_hold(attempt.claim))) or attempt.unreported(now)
-        ]
+        news = [attempt.report(now) for attempt in running if attempt.has_news(now)]
         if news:
             await self._store.report(news)
 
-    async def _store_output(self, claim: Claim, *, last: bool) -> None:
-        output = self._outputs.pop(_hold(claim)) if last else self._outputs[_hold(claim)]
+    async def _store_output(self, attempt: Attempt, output: Output, *, last: bool) -> None:
         chunks = output.take(last=last)
         while chunks:
             try:
-                await self._store.append(claim, chunks)
+                await self._store.append(attempt.claim, chunks)
             except StoreUnavailable as error:
-                log.warning("worker.output_delayed", job_id=str(claim.id), error=str(error))
+                log.warning("worker.output_delayed", job_id=str(attempt.claim.id), error=str(error))
                 await sleep(self._clock, 1.0)
             else:
                 return
@@ -412,7 +394,7 @@ class Worker:
     def _at_work(self, loop: asyncio.AbstractEventLoop) -> str | None:
         """Which job the loop is at; asked when it stands still, so nothing changes meanwhile."""
         task = asyncio.current_task(loop)
-        running = [attempt for lane in self._lanes.values() for attempt in lane.running.values()]
+        running = [attempt for lane in self._lanes.values() for attempt in lane.running]
         return next((attempt.claim.name for attempt in running if attempt.task is task), None)
 
     def _hurry(self) -> None:
@@ -436,7 +418,3 @@ class Worker:
             await self._store.leave(self.id)
         except StoreUnavailable as error:
             log.warning("worker.farewell_failed", error=str(error))
-
-
-def _hold(claim: Claim) -> Hold:
-    return claim.id, claim.token

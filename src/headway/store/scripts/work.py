@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from uuid import UUID
 
 import msgspec
@@ -119,11 +120,11 @@ def append(claim: Claim, chunks: Sequence[Chunk]) -> Script[bool]:
 
 def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
     """Ends as the workers saw them; a move with an old token is refused."""
-    moves = sorted(moves, key=lambda move: move.job_id)
-    rows = yield many("finish_jobs", [(m.job_id, m.token, m.state, m.outcome, m.ran, m.error) for m in moves])
+    ordered = sorted(moves, key=_job_id)
+    rows = yield many("finish_jobs", [(m.job_id, m.token, m.state, m.outcome, m.ran, m.error) for m in ordered])
     ended = {row[0]: row for row in rows}
-    yield from _keep_results([m for m in moves if m.result is not None and m.job_id in ended])
-    tied = [row[0] for row in rows if row[3]]
+    yield from _keep_results([m for m in ordered if m.result is not None and _matches(m, ended)])
+    tied = [row[0] for row in rows if row[4]]
     if tied:
         yield from settle.settle(tied)
     return (yield from _answers(moves, ended))
@@ -131,10 +132,9 @@ def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
 
 def release(moves: Sequence[Release]) -> Script[list[Ended]]:
     """Back to wait for the next attempt; attempts that say something are archived, the others leave a line."""
-    moves = sorted(moves, key=lambda move: move.job_id)
+    ordered = sorted(moves, key=_job_id)
     rows = yield many(
-        "release_jobs",
-        [(m.job_id, m.token, m.reason, m.wait, m.ran, m.outcome, m.error) for m in moves],
+        "release_jobs", [(m.job_id, m.token, m.reason, m.wait, m.ran, m.outcome, m.error) for m in ordered]
     )
     tried = [attempt_row(row) for row in rows if row["reason"] in {"retry", "lost"} and row["state"] == State.SCHEDULED]
     if tried:
@@ -171,20 +171,26 @@ def _after_release(rows: Sequence[Row]) -> Script[None]:
 def _answers(moves: Sequence[Finish] | Sequence[Release], done: dict[UUID, Row]) -> Script[list[Ended]]:
     """What became of each move. One that matched nothing was either recorded before (a repeat after an unknown commit)
     or is fenced off."""
-    missing = [move for move in moves if move.job_id not in done]
+    missing = [move for move in moves if not _matches(move, done)]
+    found: dict[UUID, Row] = {}
     if missing:
         found = {row["id"]: row for row in (yield many("read_tokens", ids(move.job_id for move in missing)))}
-        for move in missing:
-            row = found.get(move.job_id)
-            if row is not None and row["finished_token"] == move.token:
-                done[move.job_id] = row
-    return [_ended(move.job_id, done.get(move.job_id)) for move in moves]
+    return [_ended(move, done, found) for move in moves]
 
 
-def _ended(job_id: UUID, row: Row | None) -> Ended:
-    if row is None:
-        return Ended(job_id=job_id, state=None)
-    return Ended(job_id=job_id, state=_STATES[row["state"]], outcome=_OUTCOMES[row["outcome"]])
+def _matches(move: Finish | Release, done: dict[UUID, Row]) -> bool:
+    """Two attempts at a job may end in one batch, one of them lost long ago: the token tells whose end was taken."""
+    row = done.get(move.job_id)
+    return row is not None and row[1] == move.token
+
+
+def _ended(move: Finish | Release, done: dict[UUID, Row], found: dict[UUID, Row]) -> Ended:
+    row = done.get(move.job_id)
+    if row is None or row[1] != move.token:
+        row = found.get(move.job_id)
+        if row is None or row["finished_token"] != move.token:
+            return Ended(job_id=move.job_id, state=None)
+    return Ended(job_id=move.job_id, state=_STATES[row["state"]], outcome=_OUTCOMES[row["outcome"]])
 
 
 def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
@@ -228,6 +234,7 @@ def split(data: bytes) -> list[bytes]:
     return [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
 
 
+_job_id = attrgetter("job_id")
 JSON = "application/json"
 # A claim's fields are the first columns that every claim statement returns, in this order.
 _CLAIM_FIELDS = len(Claim.__struct_fields__)

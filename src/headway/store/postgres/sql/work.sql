@@ -137,7 +137,7 @@ set state = case when j.state = 'cancelling' and ended.state <> 'completed' then
 from unnest(:id::uuid[], :token::bigint[], :state::text[], :outcome::text[], :ran::float8[], :error::json[])
      as ended(id, token, state, outcome, ran, error)
 where j.id = ended.id and j.token = ended.token and j.finished_token is distinct from ended.token
-returning j.id, j.state, j.outcome, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+returning j.id, j.token, j.state, j.outcome, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
 
 -- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
 -- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
@@ -160,7 +160,7 @@ set state = case when j.state = 'cancelling' then 'cancelled' else 'scheduled' e
 from unnest(:id::uuid[], :token::bigint[], :reason::text[], :wait::float8[], :ran::float8[], :outcome::text[],
             :error::json[]) as back(id, token, reason, wait, ran, outcome, error)
 where j.id = back.id and j.token = back.token and j.finished_token is distinct from back.token
-returning j.id, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id, back.reason,
+returning j.id, back.token, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id, back.reason,
           j.run_at, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
 
 -- name: read_tokens(id)

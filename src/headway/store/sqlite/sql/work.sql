@@ -116,7 +116,7 @@ set state = case when headway_job.state = 'cancelling' and batch.state <> 'compl
     failures = failures + (batch.state = 'failed')
 from batch
 where headway_job.id = batch.id and headway_job.token = batch.token and finished_token is not batch.token
-returning id, state, outcome, (waiters or gated or deduped or doomed) as tied;
+returning id, token, state, outcome, (waiters or gated or deduped or doomed) as tied;
 
 -- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
 -- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
@@ -136,7 +136,7 @@ set state = case when state = 'cancelling' then 'cancelled' else 'scheduled' end
     losses = case :reason when 'lost' then losses + 1 when 'retry' then 0 when 'snooze' then 0 else losses end,
     wait_reason = case when :reason = 'parked' then 'no_code' end
 where id = :id and token = :token and finished_token is not :token
-returning id, state, outcome, queue, attempt, error, claimed_at, started_at, worker_id, :reason as reason, run_at,
+returning id, :token as token, state, outcome, queue, attempt, error, claimed_at, started_at, worker_id, :reason as reason, run_at,
           (waiters or gated or deduped or doomed) as tied;
 
 -- name: read_tokens(id)

@@ -1,0 +1,40 @@
+"""The app that is measured: jobs that do nothing, and one that says when it began."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from headway.app import Headway, JobFunction
+from headway.clock import SystemClock
+
+QUEUE = "bench"
+NOOP = "bench.noop"
+STAMP = "bench.stamp"
+HOLD = "bench.hold"
+FULL = "full"
+"""The key whose jobs may run one at a time."""
+
+
+class Bench:
+    """An app on a store, and what its jobs have noted in this process."""
+
+    def __init__(self, url: str) -> None:
+        self.app = Headway(url)
+        self.delays: list[float] = []
+        """Seconds from submission to start. The steady clock is the same in all processes of a machine."""
+        self.holding = asyncio.Event()
+        self._clock = SystemClock()
+        self.noop: JobFunction[Any, Any] = self.app.job(name=NOOP, queue=QUEUE)(self._noop)
+        self.stamp: JobFunction[Any, Any] = self.app.job(name=STAMP, queue=QUEUE)(self._stamp)
+        self.hold: JobFunction[Any, Any] = self.app.job(name=HOLD, queue=QUEUE, key=FULL)(self._hold)
+
+    async def _noop(self, number: int) -> None:
+        """Nothing: what is measured is everything around it."""
+
+    async def _stamp(self, sent: float) -> None:
+        self.delays.append(self._clock.monotonic() - sent)
+
+    async def _hold(self) -> None:
+        self.holding.set()
+        await asyncio.Event().wait()

@@ -1,0 +1,72 @@
+-- name: read_rows(; limit)
+-- The rows that Headway has stored, with all the columns that it gave.
+select id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry,
+       payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id,
+       traceparent, code_version, retain, digest
+from headway_job order by run_at, id limit :limit;
+
+-- name: insert_one(id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, digest)
+insert into headway_job (
+    id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry,
+    payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id,
+    traceparent, code_version, retain, digest
+) values (
+    :id, :kind, :name, :key, :queue, :rank, :state, :waiting, :run_at, :desired_at, :created_at, :expires_at, :timeout,
+    :retry, :payload, :hold, :on_conflict, :on_parent_failure, :deduped, :wait_reason, :tags, :metadata, :created_by,
+    :correlation_id, :traceparent, :code_version, :retain, :digest
+);
+
+-- name: claim(; queue, limit, lease_id, worker_id, now)
+update headway_job
+set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
+    worker_id = :worker_id, claimed_at = :now
+where id in (
+    select id from headway_job
+    where waiting = 1 and queue = :queue and run_at <= :now
+    order by rank, run_at, id limit :limit
+)
+returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
+          traceparent, key, rank, run_at;
+
+-- name: complete(token, id; now)
+update headway_job
+set state = 'completed', outcome = 'succeeded', finished_token = :token, finished_at = :now, started_at = :now
+where id = :id and token = :token;
+
+-- name: send(; id, payload, now)
+-- One due job, for the floor of latency.
+insert into headway_job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,
+                         on_conflict, on_parent_failure, digest)
+values (:id, 'call', 'bench.stamp', 'bench.stamp', 'bench', 0, 'scheduled', 1, :now, :now, :now, :payload, 'allow',
+        'cancel', x'00');
+
+-- name: fill_future(; count, now)
+with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < :count)
+insert into headway_job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,
+                         on_conflict, on_parent_failure, digest)
+select cast(printf('%016d', n) as blob), 'call', 'bench.noop', 'bench.noop', 'bench', 0, 'scheduled', 1,
+       :now + 86400000000 + n * 1000, :now, :now, '{"function":"bench.noop","kwargs":{"number":0}}', 'allow', 'cancel',
+       cast(printf('%016d', n) as blob)
+from numbers;
+
+-- name: fill_finished(; count, now)
+with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < :count)
+insert into headway_job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,
+                         on_conflict, on_parent_failure, digest, token, finished_token, attempt, claimed_at, started_at,
+                         finished_at, outcome)
+select cast(printf('%016d', n) as blob), 'call', 'bench.noop', 'bench.noop', 'bench', 0, 'completed', 0, :now, :now,
+       :now, '{"function":"bench.noop","kwargs":{"number":0}}', 'allow', 'cancel', cast(printf('%016d', n) as blob),
+       1, 1, 1, :now, :now, :now, 'succeeded'
+from numbers;
+
+-- name: fill_full_key(; count, now)
+-- Due jobs of one key, as a submission with `key="full"` leaves them.
+with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < :count)
+insert into headway_job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,
+                         on_conflict, on_parent_failure, digest)
+select cast(printf('%016d', n) as blob), 'call', 'bench.hold', 'full', 'bench', 0, 'scheduled', 1, :now, :now, :now,
+       '{"function":"bench.hold","kwargs":{}}', 'allow', 'cancel', cast(printf('%016d', n) as blob)
+from numbers;
+
+-- name: count_completed()
+select count(*) as jobs from headway_job where state = 'completed';

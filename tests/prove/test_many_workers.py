@@ -1,0 +1,242 @@
+"""SEMANTICS §10: PostgreSQL with 1, 8, 32 and 100 workers, and behind PgBouncer.
+
+A worker is a process of its own, as `headway worker` starts it, with 100 slots. All are started on a paused queue that
+holds the jobs; the drain is timed by the store itself, from the first claim to the last end. HEADWAY_MANY_JOBS sets
+how many jobs (60,000), HEADWAY_MANY_WORKERS the numbers of workers ("1,8,32,100").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from headway.bench.app import QUEUE, Bench
+from headway.bench.children import Child, play
+from headway.store import make_store
+from tests.pgbouncer import PgBouncer
+from tests.servers import PostgresServer, database_of
+
+pytestmark = pytest.mark.prove
+
+SLOTS = 100
+JOBS = int(os.environ.get("HEADWAY_MANY_JOBS", "60000"))
+WORKERS = [int(number) for number in os.environ.get("HEADWAY_MANY_WORKERS", "1,8,32,100").split(",")]
+IDLE_SECONDS = 15.0
+COUNTS_LAG = 11.0
+"""Backends tell their counts after ten idle seconds at the latest."""
+TRICKLE = 40
+TRICKLE_EVERY = 0.1
+STAMPEDE = 10.0
+"""Transactions that one job may cost beyond those of idling, however many workers hear of it."""
+
+
+class Crowd(msgspec.Struct, frozen=True):
+    """What was seen of so many workers."""
+
+    workers: int
+    rate: float
+    connections: float
+    idle: float
+    per_job: float
+    latency: float
+
+
+class Witness:
+    """Asks the server about one database, from outside it."""
+
+    def __init__(self, server: PostgresServer, url: str) -> None:
+        self.url = url
+        self._admin = psycopg.connect(server.admin_url, autocommit=True)
+        self._inside = psycopg.connect(url, autocommit=True)
+
+    def close(self) -> None:
+        self._admin.close()
+        self._inside.close()
+
+    def connections(self) -> int:
+        """Those of workers; they name themselves."""
+        return self._one(
+            "select count(*) from pg_stat_activity where datname = %s and application_name = 'headway'",
+            database_of(self.url),
+        )
+
+    def transactions(self) -> int:
+        return self._one(
+            "select xact_commit + xact_rollback from pg_stat_database where datname = %s", database_of(self.url)
+        )
+
+    def drained(self, jobs: int) -> float | None:
+        """Jobs a second by the store's own stamps; None until all have completed."""
+        [(completed, seconds)] = self._inside.execute(
+            "select count(*) filter (where state = 'completed' and attempt = 1),"
+            " extract(epoch from max(finished_at) - min(claimed_at))::float8 from headway.job"
+        ).fetchall()
+        return jobs / seconds if completed == jobs else None
+
+    def _one(self, query: str, *values: Any) -> int:
+        row = self._admin.execute(query, values).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@asynccontextmanager
+async def loaded(server: PostgresServer, jobs: int) -> AsyncIterator[str]:
+    """A store with jobs in a paused queue."""
+    url = server.create_database()
+    store = make_store(url)
+    await store.migrate()
+    await store.close()
+    await pause(url, paused=True)
+    await play("ours.load", url=url, count=jobs)
+    yield url
+    await asyncio.to_thread(server.drop_database, url)
+
+
+async def pause(url: str, *, paused: bool) -> None:
+    bench = Bench(url)
+    await bench.app.aqueue(QUEUE, paused=paused)
+    await asyncio.to_thread(bench.app.close)
+
+
+@asynccontextmanager
+async def crowd_of(workers: int, url: str) -> AsyncIterator[list[Child]]:
+    """So many worker processes, all serving; stopped at the end."""
+    async with AsyncExitStack() as stack:
+        children = [await stack.enter_async_context(Child("ours.serve", url=url, slots=SLOTS)) for _ in range(workers)]
+        for child in children:
+            await child.ready()
+        yield children
+        for child in children:
+            await child.tell("stop")
+        for child in children:
+            await child.result()
+
+
+async def idle_rate(witness: Witness, seconds: float) -> float:
+    """Transactions a second of all workers together."""
+    await asyncio.sleep(COUNTS_LAG)
+    before, began = await asyncio.to_thread(witness.transactions), time.monotonic()
+    await asyncio.sleep(seconds)
+    after = await asyncio.to_thread(witness.transactions)
+    return (after - before) / (time.monotonic() - began)
+
+
+async def drain(witness: Witness, jobs: int) -> float:
+    await pause(witness.url, paused=False)
+    deadline = time.monotonic() + 300
+    while (rate := await asyncio.to_thread(witness.drained, jobs)) is None:
+        assert time.monotonic() < deadline, "not drained within five minutes"
+        await asyncio.sleep(0.5)
+    return rate
+
+
+async def trickle(witness: Witness, idle: float) -> tuple[float, float]:
+    """Single jobs to idle workers: transactions per job beyond those of idling, and median seconds to the end."""
+    bench = Bench(witness.url)
+    await bench.noop.asubmit(0)
+    await asyncio.sleep(COUNTS_LAG)
+    before, began = await asyncio.to_thread(witness.transactions), time.monotonic()
+    jobs = []
+    for number in range(TRICKLE):
+        jobs.append(await bench.noop.asubmit(number))
+        await asyncio.sleep(TRICKLE_EVERY)
+    await asyncio.sleep(COUNTS_LAG)
+    after, took = await asyncio.to_thread(witness.transactions), time.monotonic() - began
+    waits = [await waited(bench, job.id) for job in jobs]
+    await asyncio.to_thread(bench.app.close)
+    return (after - before - idle * took) / TRICKLE, statistics.median(waits)
+
+
+async def waited(bench: Bench, job_id: Any) -> float:
+    """From acceptance to claim, by the store's clock."""
+    record = (await bench.app.aget(job_id)).record
+    assert record.claimed_at is not None
+    return (record.claimed_at - record.created_at).total_seconds()
+
+
+async def observe(server: PostgresServer, workers: int) -> Crowd:
+    async with loaded(server, JOBS) as url, crowd_of(workers, url):
+        witness = Witness(server, url)
+        idle = await idle_rate(witness, IDLE_SECONDS)
+        connections = await asyncio.to_thread(witness.connections)
+        rate = await drain(witness, JOBS)
+        per_job, latency = await trickle(witness, idle)
+        witness.close()
+    return Crowd(
+        workers=workers,
+        rate=rate,
+        connections=connections / workers,
+        idle=idle / workers,
+        per_job=per_job,
+        latency=latency,
+    )
+
+
+def show(crowds: list[Crowd]) -> None:
+    best = max(crowd.rate for crowd in crowds)
+    table = Table(title=f"PostgreSQL, {JOBS:,} no-op jobs, one worker per process, {SLOTS} slots each")
+    for heading in ("workers", "jobs/s", "of the best", "connections each", "idle queries/s each"):
+        table.add_column(heading, justify="right")
+    table.add_column("transactions per single job", justify="right")
+    table.add_column("single job to claim, p50", justify="right")
+    for crowd in crowds:
+        table.add_row(
+            *(str(crowd.workers), f"{crowd.rate:,.0f}", f"{crowd.rate / best:.0%}"),
+            *(
+                f"{crowd.connections:.1f}",
+                f"{crowd.idle:.2f}",
+                f"{crowd.per_job:.1f}",
+                f"{crowd.latency * 1000:.1f} ms",
+            ),
+        )
+    Console(width=140).print(table)
+
+
+async def test_many_workers_share_one_server(server: PostgresServer) -> None:
+    crowds = [await observe(server, workers) for workers in WORKERS]
+    show(crowds)
+    best = max(crowd.rate for crowd in crowds)
+    assert [crowd.workers for crowd in crowds if crowd.connections > 3] == []
+    assert [crowd.workers for crowd in crowds if crowd.idle > 2] == []
+    assert [crowd.workers for crowd in crowds if crowd.per_job > STAMPEDE] == []
+    assert [crowd.workers for crowd in crowds if crowd.rate < 0.8 * best] == []
+
+
+async def test_workers_behind_pgbouncer_do_every_job_once(server: PostgresServer) -> None:
+    jobs, workers = JOBS // 6, 8
+    async with loaded(server, jobs) as url:
+        with PgBouncer(server, pool=10) as pooler:
+            through = pooler.url(url)
+            async with crowd_of(workers, through):
+                witness = Witness(server, url)
+                assert await asyncio.to_thread(witness.connections) <= 10
+                rate = await drain(witness, jobs)
+                # A job submitted through the pooler is found by polling: nobody is woken.
+                bench = Bench(through)
+                job = await bench.noop.asubmit(1)
+                ended = await bench.app.await_ended(job.id, timeout=10)
+                await asyncio.to_thread(bench.app.close)
+                witness.close()
+    assert ended.state == "completed"
+    wait = (ended.record.claimed_at - ended.record.created_at).total_seconds()  # type: ignore[operator]
+    Console(width=140).print(
+        f"behind PgBouncer 1.18 (transaction pooling, 10 server connections), {workers} workers: {rate:,.0f} jobs/s; "
+        f"a single job was claimed after {wait * 1000:.0f} ms"
+    )
