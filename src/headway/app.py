@@ -6,12 +6,9 @@ Every call has a blocking form (`submit`) for plain code and an async one (`asub
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
 import msgspec
@@ -19,23 +16,21 @@ import msgspec
 from headway.client import Client, refuse_on_loop
 from headway.clock import Clock, SystemClock, sleep
 from headway.executors.call.arguments import called
-from headway.executors.call.functions import Function, Method, Options, Registry
+from headway.executors.call.functions import Options, Registry
 from headway.executors.call.provider import Provider, Services
+from headway.functions import Call, Decorator, JobFunction, JobOptions, accepted, in_class_body
 from headway.hooks import Hook, HookList, Hooks
 from headway.jobs import Job, decode_result, record_of
 from headway.model.errors import ConfigurationError, HeadwayError, InvalidJob, JobNotFound, UnknownFunction, WaitTimeout
 from headway.model.filters import JobFilter
-from headway.model.job import Accepted, Dedupe, JobRecord, OnConflict, OnParentFailure, Submission
+from headway.model.job import Accepted, JobRecord, Submission
 from headway.model.limits import Limit, QueueSettings, Rate
-from headway.model.retry import Retry
 from headway.model.states import State
 from headway.options import Base, SubmitOptions, build
 from headway.results import read_chunks, read_result
 from headway.serve import AppWorker, Plan, WorkerSettings
 from headway.store.contract import Store
 from headway.store.lending import Stores
-from headway.store.scripts.submit import Answer
-from headway.transactional import asubmit_in, submit_in
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -44,133 +39,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _LONGEST_LOOK = 0.25
-
-
-class JobOptions(TypedDict, total=False):
-    """What `@app.job` takes besides a name; it holds for every job of the function."""
-
-    queue: str
-    priority: int
-    timeout: float | timedelta | None
-    retry: Retry | None
-    key: str
-    on_conflict: str | OnConflict
-    dedupe: Dedupe | float | timedelta
-    expires: float | timedelta
-    on_parent_failure: str | OnParentFailure
-    tags: Sequence[str]
-    retain: float | timedelta
-    process: bool
-    memory_limit: int
-
-
-class Decorator(Protocol):
-    """What `@app.job(…)` gives: async functions and plain ones both become jobs with the function's own result."""
-
-    @overload
-    def __call__(self, target: Callable[P, Coroutine[Any, Any, R]], /) -> JobFunction[P, R]: ...
-    @overload
-    def __call__(self, target: Callable[P, R], /) -> JobFunction[P, R]: ...
-
-
-class Call(msgspec.Struct, frozen=True):
-    """A call that is not submitted yet: for `app.submit_many`."""
-
-    submission: Submission
-
-
-class Prepared(Generic[P, R]):
-    """A function with options for one submission: `welcome.options(delay=60).submit(42)`."""
-
-    def __init__(self, app: Headway, function: JobFunction[P, R], given: SubmitOptions) -> None:
-        self._app = app
-        self._function = function
-        self._given = given
-
-    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Store the call as a job; returns when it is durable."""
-        connection = self._given.get("connection")
-        if connection is not None:
-            submission = self.call(*args, **kwargs).submission
-            [answer] = submit_in(connection, [submission], notify=self._given.get("notify", True))
-            return self._app._job(submission, _accepted(answer))
-        return self._app._block(self._app._submit(self.call(*args, **kwargs).submission), "submit")
-
-    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Store the call as a job; returns when it is durable."""
-        submission = self.call(*args, **kwargs).submission
-        connection = self._given.get("connection")
-        if connection is not None:
-            [answer] = await asubmit_in(connection, [submission], notify=self._given.get("notify", True))
-            return self._app._job(submission, _accepted(answer))
-        return await self._app._submit(submission)
-
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
-        """The call, to be submitted together with others."""
-        return Call(self._function.submission(self._given, args, kwargs))
-
-
-class JobFunction(Generic[P, R]):
-    """A function that can be called as ever, or submitted as a job."""
-
-    def __init__(self, app: Headway, target: Callable[P, Any], name: str | None, options: Options) -> None:
-        functools.update_wrapper(self, target)
-        self._app = app
-        self._target = target
-        self._name = name
-        self._options = options
-        self._function: Function | None = None
-        self._base: Base | None = None
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Call the function here and now, without a job; of an async function this gives its coroutine."""
-        return self._target(*args, **kwargs)
-
-    @overload
-    def __get__(self: JobFunction[Concatenate[S, Q], R], instance: None, owner: type[S]) -> JobFunction[Q, R]: ...
-    @overload
-    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]: ...
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        """As a method: of the class it is a job, of an instance the plain method."""
-        return self if instance is None else self._target.__get__(instance)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Written in a class body: a job that calls a method of a service, which the worker builds."""
-        self._register(Method(owner, self._target))
-
-    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Store the call as a job; returns when it is durable."""
-        return self._app._block(self._app._submit(self.submission({}, args, kwargs)), "submit")
-
-    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Store the call as a job; returns when it is durable."""
-        return await self._app._submit(self.submission({}, args, kwargs))
-
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
-        """The call, to be submitted together with others by `app.submit_many`."""
-        return Call(self.submission({}, args, kwargs))
-
-    def options(self, **given: Unpack[SubmitOptions]) -> Prepared[P, R]:
-        """The function with other options for one submission."""
-        return Prepared(self._app, self, given)
-
-    @property
-    def function(self) -> Function:
-        """The function as it is registered."""
-        return self._function or self._register(self._target)
-
-    def submission(self, given: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Submission:
-        """The checked submission of a call."""
-        function = self.function
-        assert self._base is not None
-        return build(self._base, function.arguments.pack(args, kwargs), given)
-
-    def _register(self, target: Callable[..., Any] | Method) -> Function:
-        function = Function.of(target, name=self._name, options=self._options, code_version=self._app.code_version)
-        self._function = self._app.registry.add(function)
-        self._app._functions[function.name] = self
-        self._base = _base_of(function)
-        return function
 
 
 class Headway:
@@ -190,7 +58,7 @@ class Headway:
     ) -> None:
         self.url = store
         self.registry = Registry()
-        self._functions: dict[str, JobFunction[Any, Any]] = {}
+        self.functions: dict[str, JobFunction[Any, Any]] = {}
         self.services = services or Services()
         self.code_version = code_version
         self.reference: str | None = None
@@ -214,18 +82,18 @@ class Headway:
 
         def decorate(function: Callable[..., Any]) -> JobFunction[..., Any]:
             wrapped = JobFunction[..., Any](self, function, name, checked)
-            if not _in_class_body(function):
-                wrapped._register(function)
+            if not in_class_body(function):
+                wrapped.register(function)
             return wrapped
 
         return decorate if target is None else decorate(target)
 
     def function(self, name: str) -> JobFunction[Any, Any]:
         """The job function of that name. Raises UnknownFunction."""
-        if name not in self._functions:
-            known = ", ".join(sorted(self._functions)) or "none"
+        if name not in self.functions:
+            known = ", ".join(sorted(self.functions)) or "none"
             raise UnknownFunction(f"no function {name!r} is registered in this app (known: {known})")
-        return self._functions[name]
+        return self.functions[name]
 
     def on_success(self, hook: Hook) -> Hook:
         """Call this after a job completed."""
@@ -246,26 +114,26 @@ class Headway:
 
     def submit(self, kind: str, payload: Mapping[str, Any], **given: Unpack[SubmitOptions]) -> Job[Any]:
         """Submit a job of any kind, by its payload: for kinds that plug-ins add. Give it a `name` among the options."""
-        return self._block(self.asubmit(kind, payload, **given), "submit")
+        return self.block(self.asubmit(kind, payload, **given), "submit")
 
     async def asubmit(self, kind: str, payload: Mapping[str, Any], **given: Unpack[SubmitOptions]) -> Job[Any]:
         """Submit a job of any kind, by its payload."""
         if "name" not in given:
             raise InvalidJob(f"a job of kind {kind!r} needs a name", field="name")
         text = msgspec.json.encode(payload).decode()
-        return await self._submit(build(Base(kind=kind, name=given["name"], fields={}), text, given))
+        return await self.submit_one(build(Base(kind=kind, name=given["name"], fields={}), text, given))
 
     def submit_many(self, calls: Sequence[Call]) -> list[Job[Any]]:
         """Store all calls in one transaction: all of them, or none."""
-        return self._block(self.asubmit_many(calls), "submit_many")
+        return self.block(self.asubmit_many(calls), "submit_many")
 
     async def asubmit_many(self, calls: Sequence[Call]) -> list[Job[Any]]:
         """Store all calls in one transaction: all of them, or none."""
         submissions = [call.submission for call in calls]
         answers = await self.client.submit_many(submissions)
-        pairs = [(submission, _accepted(answer)) for submission, answer in zip(submissions, answers, strict=True)]
+        pairs = [(submission, accepted(answer)) for submission, answer in zip(submissions, answers, strict=True)]
         return [
-            await self._earlier(submission, accepted) if accepted.deduplicated else self._job(submission, accepted)
+            await self._earlier(submission, accepted) if accepted.deduplicated else self.job_of(submission, accepted)
             for submission, accepted in pairs
         ]
 
@@ -273,7 +141,7 @@ class Headway:
 
     def get(self, job_id: UUID) -> Job[Any]:
         """The job as it is now. Raises JobNotFound."""
-        return self._block(self.aget(job_id), "get")
+        return self.block(self.aget(job_id), "get")
 
     async def aget(self, job_id: UUID) -> Job[Any]:
         """The job as it is now. Raises JobNotFound."""
@@ -284,7 +152,7 @@ class Headway:
 
     def jobs(self, **wanted: Any) -> list[Job[Any]]:
         """Jobs that match, newest first: `state=`, `kind=`, `queue=`, `name=`, `tag=`, `since=`, `until=`, `limit=`…"""
-        return self._block(self.ajobs(**wanted), "jobs")
+        return self.block(self.ajobs(**wanted), "jobs")
 
     async def ajobs(self, **wanted: Any) -> list[Job[Any]]:
         """Jobs that match, newest first."""
@@ -294,7 +162,7 @@ class Headway:
 
     def wait(self, job_id: UUID, timeout: float | None = None) -> Job[Any]:
         """The job when it has ended. Raises WaitTimeout."""
-        return self._block(self.await_ended(job_id, timeout), "wait")
+        return self.block(self.await_ended(job_id, timeout), "wait")
 
     async def await_ended(self, job_id: UUID, timeout: float | None = None) -> Job[Any]:
         """The job when it has ended. Raises WaitTimeout."""
@@ -319,13 +187,13 @@ class Headway:
 
     def output(self, job_id: UUID, attempt: int | None = None) -> bytes:
         """What the job wrote and logged, of its last attempt or another."""
-        return self._block(self.aoutput(job_id, attempt), "output")
+        return self.block(self.aoutput(job_id, attempt), "output")
 
     # Changing
 
     def cancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
         """Cancel jobs: waiting ones at once, running ones as soon as they can be stopped. Returns their states now."""
-        return self._block(self.acancel(*jobs, reason=reason), "cancel")
+        return self.block(self.acancel(*jobs, reason=reason), "cancel")
 
     async def acancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
         """Cancel jobs; returns their states now."""
@@ -334,7 +202,7 @@ class Headway:
 
     def retry(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Run ended jobs again, under the same id."""
-        return self._block(self.aretry(*jobs), "retry")
+        return self.block(self.aretry(*jobs), "retry")
 
     async def aretry(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Run ended jobs again, under the same id."""
@@ -343,7 +211,7 @@ class Headway:
 
     def release(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
-        return self._block(self.arelease(*jobs), "release")
+        return self.block(self.arelease(*jobs), "release")
 
     async def arelease(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
@@ -352,7 +220,7 @@ class Headway:
 
     def delete(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
-        return self._block(self.adelete(*jobs), "delete")
+        return self.block(self.adelete(*jobs), "delete")
 
     async def adelete(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
@@ -364,7 +232,7 @@ class Headway:
     def queue(self, name: str, **settings: Any) -> None:
         """Set a queue's limits, for all workers: paused, max_running, rate ("10/s"), key_max_running, key_rate,
         keep_completed, keep_failed."""
-        self._block(self.aqueue(name, **settings), "queue")
+        self.block(self.aqueue(name, **settings), "queue")
 
     async def aqueue(self, name: str, **settings: Any) -> None:
         """Set a queue's limits, for all workers; what isn't given stays as it is."""
@@ -378,7 +246,7 @@ class Headway:
 
     def limit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
         """Limit the jobs of one key, for all workers and queues; without a limit, lift it."""
-        self._block(self.alimit(key, max_running=max_running, rate=rate), "limit")
+        self.block(self.alimit(key, max_running=max_running, rate=rate), "limit")
 
     async def alimit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
         """Limit the jobs of one key, for all workers and queues."""
@@ -424,20 +292,20 @@ class Headway:
 
     # What the handles of functions and jobs build on
 
-    async def _submit(self, submission: Submission) -> Job[Any]:
+    async def submit_one(self, submission: Submission) -> Job[Any]:
         accepted = await self.client.submit(submission)
         if accepted.deduplicated:
             return await self._earlier(submission, accepted)
-        return self._job(submission, accepted)
+        return self.job_of(submission, accepted)
 
     async def _earlier(self, submission: Submission, accepted: Accepted) -> Job[Any]:
         """The job that stands for the submission, read at once: an async caller can't have it read lazily."""
         [record] = await self.client.call(lambda store: store.get([accepted.job_id]))
         if record is None:
-            return self._job(submission, accepted)
+            return self.job_of(submission, accepted)
         return Job(record.id, record.state, record, self, accepted=accepted)
 
-    def _job(self, submission: Submission, accepted: Accepted) -> Job[Any]:
+    def job_of(self, submission: Submission, accepted: Accepted) -> Job[Any]:
         if accepted.deduplicated:
             return Job(
                 accepted.job_id, accepted.state, lambda: self.get(accepted.job_id).record, self, accepted=accepted
@@ -457,38 +325,8 @@ class Headway:
         function = self.registry.get(called(record.payload)) if record.kind == "call" else None
         return function.returns.decode(data) if function else decode_result(data)
 
-    def _block(self, call: Coroutine[Any, Any, T], name: str) -> T:
+    def block(self, call: Coroutine[Any, Any, T], name: str) -> T:
         return self.client.block(call, name=name)
-
-
-def _base_of(function: Function) -> Base:
-    options = function.options
-    fields: dict[str, Any] = {
-        "queue": options.queue,
-        "priority": options.priority,
-        "timeout": options.timeout,
-        "retry": options.retry,
-        "key": options.key,
-        "on_conflict": options.on_conflict,
-        "on_parent_failure": options.on_parent_failure,
-        "expires_in": options.expires,
-        "tags": options.tags,
-        "retain": options.retain,
-        "code_version": function.code_version,
-    }
-    return Base(kind="call", name=function.name, fields=fields, dedupe=options.dedupe)
-
-
-def _in_class_body(function: Callable[..., Any]) -> bool:
-    """Whether the decorator runs in a class body: the class itself comes to know of it by `__set_name__`."""
-    outer, _, _ = getattr(function, "__qualname__", "").rpartition(".")
-    return bool(outer) and not outer.endswith("<locals>") and "self" in inspect.signature(function).parameters
-
-
-def _accepted(answer: Answer) -> Accepted:
-    if isinstance(answer, Accepted):
-        return answer
-    raise answer
 
 
 def _ids(jobs: Sequence[Job[Any] | UUID]) -> list[UUID]:

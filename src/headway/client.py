@@ -65,7 +65,7 @@ class Client:
         if home is None or home.pid != os.getpid():
             # In a thread: a server that can't be reached must not hold up the caller's loop.
             home = await asyncio.to_thread(self._at_home)
-        if home.loop is asyncio.get_running_loop():
+        if self._stores.any_loop or home.loop is asyncio.get_running_loop():
             return await act(home.store)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_run(act, home.store), home.loop))
 

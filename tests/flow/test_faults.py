@@ -80,6 +80,24 @@ def test_the_jobs_of_a_killed_worker_run_again_within_the_lease_and_five_seconds
     assert recovery <= RECOVERY
 
 
+async def test_whoever_takes_a_lost_job_back_calls_the_hook_for_it(project: Project) -> None:
+    app = project.app(WORK)
+    heard: list[tuple[State, int]] = []
+
+    @app.on_retry
+    async def retried(job: Job[Any]) -> None:
+        heard.append((job.state, job.losses))
+
+    killed = await asyncio.to_thread(worker, project)
+    job = await app.function("hang").asubmit()
+    await until(lambda: project.notes() == [f"begun-{killed.pid}"], "the job to begin")
+    killed.kill()
+    async with app.worker(lease=LEASE, queues="nothing of it"):
+        await until(lambda: heard, "the hook to be called", RECOVERY)
+    assert heard == [(State.SCHEDULED, 1)]
+    assert (await job.arefresh()).state is State.SCHEDULED
+
+
 def test_the_late_writes_of_a_frozen_worker_are_refused(project: Project) -> None:
     app = project.app(WORK)
     frozen = worker(project)

@@ -9,12 +9,14 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import psutil
 import pytest
 from structlog.testing import capture_logs
 
 from headway import Cancel, Fail, Headway, Hooks, Job, Retry, Rule, Services, Snooze, current
 from headway.model.states import Outcome, State
-from tests.flow.waiting import until
+from tests.flow.processes import Project
+from tests.flow.waiting import block_until, until
 
 
 async def test_a_failed_attempt_is_retried_until_it_works(app: Headway) -> None:
@@ -333,3 +335,45 @@ async def test_methods_of_services_are_jobs_and_the_worker_builds_the_service(st
     assert (Database.opened, Database.closed) == (2, 2)
     assert await Shop(Mailer(Database())).welcome(6) == "mail to 6", "of an instance it is the plain method"
     await app.aclose()
+
+
+def test_jobs_in_child_processes_are_stopped_the_hard_way(sqlite_project: Project) -> None:
+    app = sqlite_project.app("""
+        @app.job(name="add", process=True)
+        def add(a: int, b: int) -> int:
+            print("adding", a)
+            return a + b
+
+        @app.job(name="deaf", process=True)
+        def deaf() -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            note(os.getpid())
+            while True:
+                try:
+                    time.sleep(60)
+                except BaseException:
+                    pass
+
+        @app.job(name="die", process=True)
+        def die() -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    worker = sqlite_project.worker()
+    done = app.function("add").submit(2, 3).wait(10)
+    assert done.result == 5
+    assert b"adding 2" in app.output(done.id)
+
+    late = app.function("deaf").options(timeout=0.5).submit().wait(10)
+    assert (late.state, late.outcome) == (State.FAILED, Outcome.TIMED_OUT)
+
+    cancelled = app.function("deaf").submit()
+    block_until(lambda: len(sqlite_project.notes()) == 2, "the second one to begin")
+    assert app.cancel(cancelled) == [State.CANCELLING]
+    assert cancelled.wait(10).state is State.CANCELLED
+    assert not [pid for pid in sqlite_project.notes() if psutil.pid_exists(int(pid))], "seen dead"
+
+    poison = app.function("die").submit().wait(20)
+    assert (poison.state, poison.outcome, poison.attempt) == (State.FAILED, Outcome.POISON, 3)
+    assert poison.error is not None
+    assert "was killed by SIGKILL" in poison.error.message
+    assert worker.stop() == 0

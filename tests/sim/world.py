@@ -66,7 +66,8 @@ class World:
         self.prefetch = self.chance.choice((0.05, 2.0))
         self.processes: list[Process] = []
         self.workers: dict[str, Process] = {}
-        self.people: dict[str, asyncio.Task[Any]] = {}
+        self.busy: set[str] = set()
+        """People who are not done yet, alive or about to come back."""
         self.stops: dict[str, asyncio.Event] = {}
         self.closing = False
 
@@ -129,7 +130,7 @@ class World:
 
     async def _quiet_down(self) -> None:
         """I11: what can run ends in time."""
-        await self._until("the people are done", 60.0, lambda: all(task.done() for task in self.people.values()))
+        await self._until("the people are done", 60.0, lambda: not self.busy)
         scripts = [msgspec.json.decode(job.payload, type=Script) for job in self.checker.submissions.values()]
         longest = 4 * LEASE + 10.0 + sum(script.longest for script in scripts)
         releasing = self._process("keeper of holds").spawn(self._release_holds())
@@ -241,7 +242,12 @@ class World:
         process = self._process(f"{role}.{len(self.processes)}")
         person = Person(process, self.database, self.checker, self.drawn, self.chance)
         process.on_crash = lambda: self.loop.call_later(self.chance.random(), self._start_person, role, errands)
-        self.people[role] = process.spawn(person.live(errands))
+        self.busy.add(role)
+        process.spawn(self._live(role, person, errands))
+
+    async def _live(self, role: str, person: Person, errands: Errands) -> None:
+        await person.live(errands)
+        self.busy.discard(role)
 
     def _open(self) -> list[str]:
         return [f"{str(job.row.id)[-6:]} {job.row.state}" for job in self.checker.ledger.jobs.values() if job.open]

@@ -39,7 +39,12 @@ def test_a_wrong_submission_is_refused_and_the_field_named(given: dict[str, obje
 
 
 def test_arguments_at_the_limit_are_accepted() -> None:
-    assert submission(payload="x" * INLINE_LIMIT)
+    assert len(submission(payload="x" * INLINE_LIMIT).payload) == INLINE_LIMIT
+
+
+def test_what_counts_is_bytes() -> None:
+    with pytest.raises(InvalidJob, match="bytes"):
+        submission(payload="ä" * (INLINE_LIMIT - 1))
 
 
 def test_only_a_submission_that_concerns_no_other_job_is_plain() -> None:
@@ -75,6 +80,6 @@ def test_a_limit_of_nothing_is_refused() -> None:
 
 
 def test_a_filter_knows_states_and_labels_only() -> None:
-    assert JobFilter(states=("FAILED", "pending"))
+    assert JobFilter(states=("FAILED", "pending")).states == ("FAILED", "pending")
     with pytest.raises(InvalidJob, match="unknown state"):
         JobFilter(states=("lost-in-space",))

@@ -13,7 +13,7 @@ def test_every_state_has_its_row_and_leads_somewhere() -> None:
 
 
 def test_ended_and_open_part_the_states() -> None:
-    assert TERMINAL | OPEN == set(State)
+    assert set(State) == TERMINAL | OPEN
     assert not TERMINAL & OPEN
     assert HELD <= OPEN
 

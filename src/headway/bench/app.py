@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headway.app import Headway, JobFunction
+from headway.app import Headway
 from headway.clock import SystemClock
+from headway.functions import JobFunction
 
 QUEUE = "bench"
 NOOP = "bench.noop"

@@ -14,7 +14,7 @@ from headway.bench.child import Parent, Stopwatch, clock
 from headway.bench.children import Seat
 from headway.clock import sleep
 from headway.model.job import Finish
-from headway.serve import AppWorker
+from headway.serve import AppWorker, tune_process
 from headway.store import make_store
 from headway.store.scripts.work import Want
 
@@ -67,7 +67,8 @@ async def many(parent: Parent, *, url: str, count: int, batch: int) -> dict[str,
 
 
 async def drain(parent: Parent, *, url: str, slots: int, seat: dict[str, Any]) -> dict[str, float]:
-    """A worker that works until it is told to stop."""
+    """A worker that works until it is told to stop, in a process like that of `headway worker`."""
+    tune_process()
     bench = Bench(url)
     worker = bench.app.worker(queues={QUEUE: slots})
     count = Seat.of(seat).put

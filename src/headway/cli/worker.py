@@ -13,7 +13,7 @@ from headway import compose
 from headway.cli.options import App, LogJson, LogLevel
 from headway.cli.processes import Supervisor
 from headway.model.errors import ConfigurationError
-from headway.serve import AppWorker
+from headway.serve import AppWorker, tune_process
 from headway.worker.worker import SLOTS
 
 Queues = Annotated[
@@ -56,6 +56,7 @@ def worker(  # noqa: PLR0913 - one parameter per flag
         if loaded.url.startswith("sqlite"):
             typer.echo("headway: SQLite has one writer; several processes are safe, but not faster", err=True)
         sys.exit(Supervisor(processes).run())
+    tune_process()
     sys.exit(_run(_serve(loaded.worker(**settings))))
 
 

@@ -21,7 +21,8 @@ class Stores:
     def __init__(self, url: str, clock: Clock | None) -> None:
         self.url = url
         self._clock = clock
-        self._shares = url.startswith("sqlite")
+        self._shares = self.any_loop = url.startswith("sqlite")
+        """Whether a store may be called from any event loop, not only from the one that opened it."""
         self._in_memory = self._shares and not url.partition("://")[2].strip("/")
         self._lock = threading.Lock()
         self._pid = os.getpid()

@@ -17,6 +17,7 @@ from headway.worker.judge import Move
 
 BATCH = 1000
 BUSY_WAIT = 0.25
+GIVE_UP_WAIT = 5.0
 Entry = tuple[Attempt, Move]
 Act = Callable[[Sequence[Any]], Awaitable[list[Ended]]]
 Recorded = Callable[[Attempt, Move, Ended], None]
@@ -92,10 +93,10 @@ class Finisher:
         await self._insist(act, entries[:middle])
         await self._insist(act, entries[middle:])
 
-    def _defer(self, entry: Entry) -> None:
+    def _defer(self, entry: Entry, wait: float = BUSY_WAIT) -> None:
         """A foreign transaction holds the job's row: try again later, and let the others pass meanwhile."""
         self._deferred += 1
-        self._clock.call_later(BUSY_WAIT, lambda: self._resume(entry))
+        self._clock.call_later(wait, lambda: self._resume(entry))
 
     def _resume(self, entry: Entry) -> None:
         self._deferred -= 1
@@ -107,11 +108,11 @@ class Finisher:
         log.error("worker.finish_refused", job_id=str(move.job_id), error=repr(error))
         reason = ErrorInfo("NotStorable", f"the job ended, but its end could not be stored: {error!r}")
         failed = Finish.failed(attempt.claim, move.ran, reason)
-        while True:
-            try:
-                [answer] = await self._store.finish([failed])
-            except StoreUnavailable as unavailable:
-                log.warning("worker.finish_delayed", moves=1, error=str(unavailable))
-                await sleep(self._clock, 1.0)
-            else:
-                return self._recorded(attempt, failed, answer)
+        try:
+            [answer] = await self._store.finish([failed])
+        except Exception as still:
+            # The lease is kept meanwhile; whoever mends the cause finds the job where it was.
+            log.exception("worker.finish_impossible", job_id=str(move.job_id), error=repr(still))
+            self._defer((attempt, failed), GIVE_UP_WAIT)
+        else:
+            self._recorded(attempt, failed, answer)

@@ -25,6 +25,7 @@ from headway.model.worker import WorkerInfo
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.store.scripts.cancel import worker_channel
+from headway.store.scripts.rows import later
 from headway.store.scripts.tend import Rescued
 from headway.worker.attempt import Attempt, Stop
 from headway.worker.finisher import Finisher
@@ -38,6 +39,7 @@ POLL = 1.0
 LOOK_AFTER = 0.05
 """Seconds after a claim until the worker asks when the next job is due."""
 REPORT_EVERY = 0.5
+LATER = later("")
 SLOTS = 100
 STOP_PATIENCE = 10.0
 """How long a stopping worker waits for jobs that it has told to stop."""
@@ -232,6 +234,11 @@ class Worker:
             self._finisher.add(attempt, move)
         self._fill(lane)
 
+    def give_up(self, claim: Claim) -> None:
+        """This job was told to stop long ago, and nothing stops it: it is not to be waited for."""
+        self._stuck.add(claim.id)
+        self.stuck.set()
+
     def _give_back(self, attempt: Attempt) -> None:
         """One that has not begun."""
         self._finisher.add(attempt, Release.give_back(attempt.claim))
@@ -302,8 +309,17 @@ class Worker:
             self._hurry()
         elif channel == "":
             self.wake()
+        elif channel.startswith(LATER):
+            self._look_when_due(channel.removeprefix(LATER))
         elif channel in self._lanes:
+            # Jobs are due now. If others are quicker there is no need to ask when the next one is: it will ring.
+            self._lanes[channel].peeked = True
             self._lanes[channel].wake.set()
+
+    def _look_when_due(self, queue: str) -> None:
+        if queue in self._lanes:
+            self._lanes[queue].peeked = False
+            self._look.set()
 
     def _ask_when_due(self, lane: Lane, *, empty: bool) -> None:
         """Ask when the next job is due: at once after an empty claim, unless that very answer led to it; soon after
@@ -321,11 +337,11 @@ class Worker:
     async def _poll(self) -> None:
         """The net under all wake-ups: one question for all idle queues, at least every `poll` seconds."""
         while True:
+            self._look.clear()
             wait = self.options.poll
             idle_lanes = {lane.queue: lane for lane in self._lanes.values() if lane.open and lane.idle}
             if idle_lanes:
                 wait = min(wait, await self._wake_due(idle_lanes))
-            self._look.clear()
             await wait_for(self._clock, self._look, wait)
 
     async def _wake_due(self, lanes: Mapping[str, Lane]) -> float:

@@ -26,3 +26,8 @@ def attempt_row(row: Row, finished_at: datetime | None = None) -> tuple[object, 
         finished_at,
         row["worker_id"],
     )
+
+
+def later(queue: str) -> str:
+    """What is rung for a queue whose next job is due after a while: look when, don't claim. No queue can have it."""
+    return f"\x02{queue}"

@@ -11,7 +11,7 @@ from headway.model.errors import Conflict, HeadwayError, IdTaken, InvalidJob, Ke
 from headway.model.job import Accepted, OnConflict, Submission, encode
 from headway.model.states import State
 from headway.store.scripts import cancel, settle
-from headway.store.scripts.rows import ids
+from headway.store.scripts.rows import ids, later
 from headway.store.statements import Row, Script, many
 
 Answer = Accepted | HeadwayError
@@ -279,7 +279,7 @@ def _line_up(others: list[Other]) -> list[UUID]:
 
 def _insert(placed: Sequence[Placed]) -> Script[dict[UUID, Answer]]:
     rows = [_row(place) for place in placed]
-    wake = {place.job.queue for place in placed if place.state is State.SCHEDULED and place.job.delay < RING_WITHIN}
+    wake = {_ring(place.job) for place in placed if place.state is State.SCHEDULED and place.job.delay < RING_WITHIN}
     stored = yield many("insert_jobs", rows, wake=sorted(wake))
     return {row[0]: _accepted(row) for row in stored}
 
@@ -354,6 +354,10 @@ def _state(job: Submission, *, waits: bool) -> State:
     if job.hold:
         return State.CREATING
     return State.BLOCKED if waits else State.SCHEDULED
+
+
+def _ring(job: Submission) -> str:
+    return job.queue if _due_now(job) else later(job.queue)
 
 
 def _due_now(job: Submission) -> bool:

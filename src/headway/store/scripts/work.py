@@ -12,7 +12,7 @@ from headway.model.job import CHUNK, INLINE_LIMIT, Chunk, Claim, Ended, Finish, 
 from headway.model.states import Outcome, State
 from headway.model.worker import WorkerInfo
 from headway.store.scripts import gates, settle
-from headway.store.scripts.rows import attempt_row, ids
+from headway.store.scripts.rows import attempt_row, ids, later
 from headway.store.scripts.watermark import Watermark
 from headway.store.statements import Row, Script, many, one
 
@@ -163,9 +163,13 @@ def _after_release(rows: Sequence[Row]) -> Script[None]:
     waiting = [row["id"] for row in rows if row["tied"] and row["state"] == State.SCHEDULED]
     if waiting:
         yield from gates.leave(waiting)
-    queues = sorted({row["queue"] for row in rows if row["state"] == State.SCHEDULED})
-    if queues:
-        yield one("wake", wake=queues)
+    rings = {
+        row["queue"] if row["reason"] in {"give_back", "lost"} else later(row["queue"])
+        for row in rows
+        if row["state"] == State.SCHEDULED
+    }
+    if rings:
+        yield one("wake", wake=sorted(rings))
 
 
 def _answers(moves: Sequence[Finish] | Sequence[Release], done: dict[UUID, Row]) -> Script[list[Ended]]:
