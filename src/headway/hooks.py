@@ -85,28 +85,30 @@ class HookCaller(WorkerHooks):
     def ended(self, claim: Claim, move: Move, end: Ended) -> None:
         tried = isinstance(move, Release) and move.reason in {"retry", "lost"}
         if end.state is not None:
-            self._start(claim.id, self._hooks.for_state(end.state, tried=tried))
+            recorded = {"state": end.state, "outcome": end.outcome, "attempt": claim.attempt}
+            self._start(claim.id, recorded, self._hooks.for_state(end.state, tried=tried))
 
     def rescued(self, jobs: list[Rescued]) -> None:
         """Called on the keeper's thread."""
         for job in jobs:
             hooks = self._hooks.for_state(job.state, tried=True)
-            self._loop.call_soon_threadsafe(self._start, job.job_id, hooks)
+            recorded = {"state": job.state, "outcome": job.outcome}
+            self._loop.call_soon_threadsafe(self._start, job.job_id, recorded, hooks)
 
     async def finish(self) -> None:
         """All calls made so far have ended."""
         while self._calls:
             await asyncio.wait(self._calls)
 
-    def _start(self, job_id: UUID, hooks: list[Hook]) -> None:
+    def _start(self, job_id: UUID, recorded: dict[str, Any], hooks: list[Hook]) -> None:
         if hooks:
-            call = self._loop.create_task(self._call(job_id, hooks))
+            call = self._loop.create_task(self._call(job_id, recorded, hooks))
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
 
-    async def _call(self, job_id: UUID, hooks: list[Hook]) -> None:
+    async def _call(self, job_id: UUID, recorded: dict[str, Any], hooks: list[Hook]) -> None:
         try:
-            job = await self._get(job_id)
+            job = (await self._get(job_id)).as_of(recorded)
         except Exception as error:
             log.warning("hook.job_unreadable", job_id=str(job_id), error=repr(error))
             return

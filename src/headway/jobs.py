@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -104,6 +104,11 @@ class Job(Generic[R]):
     @property
     def ended(self) -> bool:
         return self.state.terminal
+
+    def as_of(self, recorded: Mapping[str, Any]) -> Job[R]:
+        """The snapshot as it was when these fields were recorded; the job may have gone on since."""
+        record = msgspec.structs.replace(self.record, **recorded)
+        return Job(self.id, record.state, record, self._source, result=self.result)
 
     def refresh(self) -> Job[R]:
         """A new snapshot."""

@@ -17,7 +17,8 @@ class Proxy:
 
     `cut_after`: each new connection dies after so many bytes. `lose_reply(word)`: the next request that contains the
     word reaches the server, its reply reaches nobody. `delay_request(word, seconds)`: the client loses its connection
-    when it sends the next such request, which reaches the server all the same, but late.
+    when it sends the next such request, which reaches the server all the same, but late. A request is a statement as
+    it is carried out; of a prepared one, the word may be anywhere in its text.
     """
 
     def __init__(self, url: str) -> None:
@@ -96,14 +97,14 @@ class Proxy:
         finally:
             self._links.discard(link)
 
-    def hurt(self, message: bytes) -> tuple[str, float] | None:
+    def hurt(self, request: bytes) -> tuple[str, float] | None:
         """What is to go wrong with this request, once."""
         for word in self._lose:
-            if word in message:
+            if word in request:
                 self._lose.remove(word)
                 return "lose", 0.0
         for word, seconds in self._delay:
-            if word in message:
+            if word in request:
                 self._delay.remove((word, seconds))
                 return "delay", seconds
         return None
@@ -123,6 +124,7 @@ class _Link:
         self._server = server
         self._left = proxy.cut_after() if proxy.cut_after else None
         self._deaf = False
+        self._prepared: dict[bytes, bytes] = {}
 
     async def run(self) -> None:
         up, down = asyncio.ensure_future(self._up()), asyncio.ensure_future(self._down())
@@ -153,12 +155,27 @@ class _Link:
                 self._proxy.queries += message[:1] in (b"Q", b"E")
             else:
                 started = struct.unpack("!I", message[4:8])[0] == _STARTUP
-            if hurt := self._proxy.hurt(message):
+            if started and (hurt := self._proxy.hurt(self._request(message))):
                 await self._hurt(hurt, message, reader)
                 return
             if self._spend(len(message)):
                 return
             writer.write(message)
+
+    def _request(self, message: bytes) -> bytes:
+        """The text of the statement that this message has carried out; empty for all other messages."""
+        match message[:1]:
+            case b"Q":
+                return message[5:]
+            case b"P":
+                name, text, _ = message[5:].split(b"\0", 2)
+                self._prepared[name] = text
+            case b"B":
+                _, name, _ = message[5:].split(b"\0", 2)
+                return self._prepared.get(name, b"")
+            case _:
+                pass
+        return b""
 
     async def _down(self) -> None:
         reader, writer = self._server[0], self._client[1]

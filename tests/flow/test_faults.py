@@ -219,44 +219,56 @@ async def test_connections_are_cut_in_the_middle_of_everything(migrated: str) ->
         await app.aclose()
 
 
-async def test_replies_are_lost_in_the_commit_window(migrated: str) -> None:
+# A commit of its own, or a statement that commits by itself.
+WRITES = {
+    "submit": "insert into headway.job",
+    "claim": "insert into headway.lease",
+    "finish": "finished_token = j.token",
+    "commit": "commit",
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_reply_is_lost_in_the_commit_window(migrated: str, write: str) -> None:
     """The server has committed, the client does not know: it must find out, and neither repeat nor forget."""
     with Proxy(migrated) as proxy:
         app = Headway(proxy.url)
         load = Load(app)
         async with app.worker(lease=LEASE, concurrency=10):
             submitter = asyncio.create_task(load.submit_until_stopped())
-            await load.grown(20)
-            for _ in range(12):
-                proxy.lose_reply("commit")
-                await until(lambda: not proxy.armed, "a commit to lose its reply")
+            await load.grown(10)
+            for _ in range(4):
+                proxy.lose_reply(WRITES[write])
+                await until(lambda: not proxy.armed, f"a {write} to lose its reply")
                 await load.grown(4)
             load.stop()
             await submitter
-            found = await load.count(f"{proxy.cuts} commits whose reply was lost")
-        assert proxy.cuts == 12
+            found = await load.count(f"{proxy.cuts} x the reply to a {write} was lost")
+        assert proxy.cuts == 4
         assert not load.refused
         assert found.lost == 0, "what was committed is known after a look, no lease had to lapse"
         assert load.runs == found.accepted, "and nothing ran twice"
         await app.aclose()
 
 
-async def test_a_commit_that_arrives_after_we_have_looked_leaves_no_job_behind(migrated: str) -> None:
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_write_that_arrives_after_we_have_looked_leaves_no_job_behind(migrated: str, write: str) -> None:
     """The connection breaks, the client looks and finds nothing, and only then the server does as it was told."""
     with Proxy(migrated) as proxy:
         app = Headway(proxy.url)
         load = Load(app)
         async with app.worker(lease=LEASE, concurrency=10):
             submitter = asyncio.create_task(load.submit_until_stopped())
-            await load.grown(20)
-            for _ in range(8):
-                proxy.delay_request("commit", 0.3)
-                await until(lambda: not proxy.armed, "a commit to be late")
+            await load.grown(10)
+            for _ in range(4):
+                proxy.delay_request(WRITES[write], 0.3)
+                await until(lambda: not proxy.armed, f"a {write} to be late")
                 await load.grown(4)
             load.stop()
             await submitter
-            await load.count(f"{proxy.cuts} commits that came late")
+            found = await load.count(f"{proxy.cuts} x a {write} came late")
         assert not load.refused
+        assert load.runs == found.accepted, "a claim that nobody knows of is given up, not run"
         await app.aclose()
 
 

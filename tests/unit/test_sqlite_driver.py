@@ -549,6 +549,7 @@ async def _meet_limits(store: SqlStore, clock: FakeClock) -> None:
 
 async def _tend(store: SqlStore, clock: FakeClock) -> None:
     await store.renew(WORKER, 30.0, [uuid4()])
+    await store.renew(WORKER, 30.0, [], held=[uuid4()])
     await store.submit([job(expires_in=5.0), job(hold=True), job(retain=60.0)])
     assert len(await store.workers()) == 1
     await store.announce([FunctionInfo(name="f", queue="default", defaults={}, parameters={})])

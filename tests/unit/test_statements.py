@@ -18,7 +18,7 @@ ONLY_SQLITE = {"prolong_leases"}
 """PostgreSQL's clock is the server's, and nobody there makes up for its jumps."""
 LACKING_IN_SQLITE = {
     # No dead rows lie in the way of the next claim.
-    "claim_due": {"after_rank", "after_run_at", "after_id"},
+    "claim_due": {"ttl", "after_rank", "after_run_at", "after_id"},
     # Open jobs are found by their key in an index, held ones too.
     "hold_lease": {"keys"},
 }

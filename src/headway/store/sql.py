@@ -125,7 +125,7 @@ class SqlStore:
         watermark = self._watermark(want.queue)
         from_start = watermark.fresh
         claimed = await self._driver.run(
-            lambda: work.claim(want, watermark), Lane.CLAIM, again=lambda: work.claim_again(want)
+            lambda: work.claim(want, watermark), Lane.CLAIM, again=lambda: work.claim_again(want), single=True
         )
         if len(claimed.claims) == want.limit:
             return claimed

@@ -43,18 +43,20 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
-    """The most urgent due jobs, in one statement, held by one new lease."""
+    """The most urgent due jobs, held by one new lease; where the dialect can, in one statement."""
     rows = yield one(
         "claim_due",
         queue=want.queue,
         limit=want.limit,
         lease_id=want.lease_id,
         worker_id=want.worker_id,
+        ttl=want.ttl,
         after_rank=watermark.rank,
         after_run_at=watermark.run_at,
         after_id=watermark.id,
     )
-    yield from _hold(want, rows)
+    if rows and not rows[0]["leased"]:
+        yield from _hold(want, rows)
     return Claimed(_in_order(rows, watermark))
 
 

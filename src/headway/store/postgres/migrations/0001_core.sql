@@ -58,6 +58,7 @@ create table headway.job (
 create index job_ready on headway.job (queue, rank, run_at, id) where waiting = 1;
 create index job_open_key on headway.job (key) where waiting > 0;
 create index job_held_back on headway.job (gate, rank, run_at, id) where waiting = 2;
+create index job_promoted on headway.job (queue, rank, run_at, id) where waiting = 1 and gate is not null;
 create index job_retain on headway.job (retain) where retain is not null;
 create index job_expiry on headway.job (expires_at) where waiting > 0 and expires_at is not null;
 
@@ -153,13 +154,16 @@ create table headway.key_limit (
     rate        text
 );
 
--- The state of a limit: `tat` is when its rate allows the next start, `closed` that jobs are blocked at it.
+-- The state of a limit: `tat` is when its rate allows the next start. `closed` is a hint that jobs are blocked at it, by
+-- which others needn't come in to learn that they must wait; the truth is the jobs themselves.
 create table headway.gate (
     name   text primary key,
     tat    timestamptz,
     closed boolean not null default false,
     key    text
 );
+create index gate_closed on headway.gate (key) where closed;
+
 create table headway.slot (
     gate   text not null,
     job_id uuid not null,

@@ -31,7 +31,8 @@ select name from headway.gate where name = any(:name::text[]) order by name for 
 -- name: read_gates(name; now)
 -- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
 select name, closed, extract(epoch from tat - coalesce(:now::timestamptz, now()))::float8 as ahead,
-       (select count(*) from headway.slot s where s.gate = g.name) as running
+       (select count(*) from headway.slot s where s.gate = g.name) as running,
+       coalesce(:now::timestamptz, now()) as now_at
 from headway.gate g where name = any(:name::text[]);
 
 -- name: move_gates(name, ahead; now)
@@ -42,8 +43,9 @@ from unnest(:name::text[], :ahead::float8[]) as moved(name, ahead) where g.name 
 -- name: close_gates(name)
 update headway.gate set closed = true where name = any(:name::text[]) and not closed;
 
--- name: due_candidates(; queue, limit, closed, now)
--- Due jobs in order, past those whose key is known to be full, unless they were promoted at its gate.
+-- name: due_candidates(; queue, limit, closed, since, now)
+-- Due jobs in order: those promoted at a gate, and those that became due after `since` and whose key isn't known to be
+-- full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
 with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
 ranks(rank) as (
     (
@@ -57,17 +59,31 @@ ranks(rank) as (
         select j.rank from headway.job j where j.waiting = 1 and j.queue = :queue and j.rank > r.rank
         order by j.rank limit 1
     ) next
-)
-select picked.id, picked.key from ranks r cross join clock cross join lateral (
-    select j.id, j.key from headway.job j
-    where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= clock.now
+),
+promoted as materialized (
+    select j.id, j.key, j.rank, j.run_at from headway.job j cross join clock
+    where j.waiting = 1 and j.gate is not null and j.queue = :queue and j.run_at <= clock.now
       and (j.expires_at is null or j.expires_at > clock.now)
-      and (j.gate is not null or j.key <> all(:closed::text[]))
-    order by j.run_at, j.id
+      and not exists (select from headway.queue q where q.name = :queue and q.paused)
+    order by j.rank, j.run_at, j.id
     limit :limit::int
-    for update skip locked
-) picked
-limit :limit::int;
+    for update of j skip locked
+),
+others as materialized (
+    select picked.id, picked.key, r.rank, picked.run_at from ranks r cross join clock cross join lateral (
+        select j.id, j.key, j.run_at from headway.job j
+        where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= clock.now
+          and j.run_at > :since::timestamptz
+          and (j.expires_at is null or j.expires_at > clock.now)
+          and j.gate is null and j.key <> all(:closed::text[])
+        order by j.run_at, j.id
+        limit :limit::int
+        for update skip locked
+    ) picked
+    limit :limit::int
+)
+select id, key, rank, run_at from (select * from promoted union all select * from others) due
+order by rank, run_at, id limit :limit::int;
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 update headway.job j
@@ -81,8 +97,7 @@ returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attem
 -- name: block_at_gates(id, gate)
 update headway.job j set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = full_.gate
 from unnest(:id::uuid[], :gate::text[]) as full_(id, gate)
-where j.id = full_.id and j.waiting = 1
-returning j.id;
+where j.id = full_.id and j.waiting = 1;
 
 -- name: backlog_of_keys(; queue, keys, limit, now)
 select id, key from headway.job
@@ -113,6 +128,28 @@ where g.name = any(:name::text[]) and g.closed
 
 -- name: closed_gates()
 select name from headway.gate where closed order by name;
+
+-- name: waiting_gates()
+-- Where jobs wait, found in the index by one step per gate; and gates that are still marked as closed.
+with recursive held(gate) as (
+    (select j.gate from headway.job j where j.waiting = 2 and j.gate is not null order by j.gate limit 1)
+    union all
+    select next.gate from held cross join lateral (
+        select j.gate from headway.job j where j.waiting = 2 and j.gate > held.gate order by j.gate limit 1
+    ) next
+)
+select gate as name from held union select name from headway.gate where closed order by name;
+
+-- name: stranded_gates()
+-- Open gates at which jobs wait all the same: they were stored while the last one before them was let through.
+with recursive held(gate) as (
+    (select j.gate from headway.job j where j.waiting = 2 and j.gate is not null order by j.gate limit 1)
+    union all
+    select next.gate from held cross join lateral (
+        select j.gate from headway.job j where j.waiting = 2 and j.gate > held.gate order by j.gate limit 1
+    ) next
+)
+select g.name from held join headway.gate g on g.name = held.gate where not g.closed order by g.name;
 
 -- name: stale_slots()
 -- Slots whose job isn't held any more: there should be none.

@@ -1,21 +1,25 @@
 -- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, digest; wake, now)
 -- One statement stores a batch and rings for it: the notification travels with the commit.
+-- A due job whose gate is closed is blocked there from the start. The gate may open at this very moment, which is why
+-- the flag is but a hint: `stranded_gates` and `waiting_gates` find whoever waits at an open one.
 with clock as materialized (select coalesce(:now::timestamptz, now()) as now),
 rung as materialized (select count(pg_notify('headway_wake', queue)) from unnest(:wake::text[]) as queue),
 inserted as (
     insert into headway.job (
         id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry,
-        payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by,
+        payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, gate, tags, metadata, created_by,
         correlation_id, traceparent, code_version, retain, digest
     )
     select
-        new.id, new.kind, new.name, new.key, new.queue, new.rank, new.state, new.waiting,
+        new.id, new.kind, new.name, new.key, new.queue, new.rank,
+        case when shut.name is null then new.state else 'blocked' end,
+        case when shut.name is null then new.waiting else 2 end,
         coalesce(new.run_at, clock.now + new.delay * interval '1 second'),
         coalesce(new.run_at, clock.now + new.delay * interval '1 second'),
         clock.now,
         coalesce(new.expires_at, clock.now + new.expires_in * interval '1 second'),
         new.timeout, new.retry, new.payload, new.hold, new.on_conflict, new.on_parent_failure, new.deduped,
-        new.wait_reason, new.tags, new.metadata, new.created_by, new.correlation_id, new.traceparent,
+        case when shut.name is null then new.wait_reason else 'limit' end, shut.name, new.tags, new.metadata, new.created_by, new.correlation_id, new.traceparent,
         new.code_version, new.retain, new.digest
     from clock, unnest(
         :id::uuid[], :kind::text[], :name::text[], :key::text[], :queue::text[], :rank::smallint[], :state::text[],
@@ -29,8 +33,20 @@ inserted as (
         payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by,
         correlation_id, traceparent, code_version, retain, digest
     )
+    left join lateral (
+        select g.name from headway.gate g
+        where (select exists (select from headway.gate where closed))
+          and new.waiting = 1 and coalesce(new.run_at, clock.now + new.delay * interval '1 second') <= clock.now
+          and g.closed and g.key = new.key
+          and g.name in ('key:' || new.key, 'queue:' || new.queue || E'\t' || new.key)
+        limit 1
+    ) shut on true
     on conflict (id) do nothing
-    returning id, state, run_at, created_at
+    returning id, state, run_at, created_at, created_by, gate
+),
+told as (
+    insert into headway.history (job_id, at, what, by, detail)
+    select id, created_at, 'blocked', created_by, 'submitted at the full ' || gate from inserted where gate is not null
 )
 select inserted.id, inserted.state, inserted.run_at, inserted.created_at from inserted, rung;
 

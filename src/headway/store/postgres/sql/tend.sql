@@ -3,7 +3,8 @@
 select exists (select from headway.lease where until <= coalesce(:now::timestamptz, now())) as lapsed,
        exists (select from headway.job where waiting > 0 and expires_at is not null
                and expires_at <= coalesce(:now::timestamptz, now())) as expired,
-       exists (select from headway.gate where closed) as closed;
+       exists (select from headway.job where waiting = 2 and gate is not null)
+           or exists (select from headway.gate where closed) as closed;
 
 -- name: lapsed_leases(; limit, now)
 delete from headway.lease

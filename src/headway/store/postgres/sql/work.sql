@@ -1,6 +1,7 @@
--- name: claim_due(; queue, limit, lease_id, worker_id, after_rank, after_run_at, after_id, now)
+-- name: claim_due(; queue, limit, lease_id, worker_id, ttl, after_rank, after_run_at, after_id, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing; the walk starts behind the watermark (after_*), so that rows claimed before cost nothing either.
+-- The lease is part of the statement: one round trip instead of four.
 -- There is no ORDER BY on the outer level: it would sort all ranks before the limit. The nested loop yields in order.
 with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
 ranks(rank, after_run_at, after_id) as (
@@ -36,15 +37,24 @@ due as materialized (
         for update skip locked
     ) picked
     limit :limit::int
+),
+claimed as (
+    update headway.job j
+    set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
+        worker_id = :worker_id::uuid, claimed_at = clock.now, started_at = null, finished_at = null, outcome = null,
+        wait_reason = null, progress = null
+    from clock
+    where j.id = any(array(select due.id from due))
+    returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at
+),
+leased as (
+    insert into headway.lease (id, worker_id, until, jobs, keys)
+    select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second',
+           array_agg(claimed.id), array_agg(claimed.key)
+    from claimed, clock group by clock.now
 )
-update headway.job j
-set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
-    worker_id = :worker_id::uuid, claimed_at = clock.now, started_at = null, finished_at = null, outcome = null,
-    wait_reason = null, progress = null
-from clock
-where j.id = any(array(select due.id from due))
-returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at;
+select claimed.*, true as leased from claimed;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, keys, now)
 insert into headway.lease (id, worker_id, until, jobs, keys)

@@ -59,6 +59,7 @@ create table headway_job (
 create index headway_job_ready on headway_job (queue, rank, run_at, id, expires_at, waiting) where waiting = 1;
 create index headway_job_open_key on headway_job (key) where finished_at is null;
 create index headway_job_held_back on headway_job (gate, rank, run_at, id) where waiting = 2;
+create index headway_job_promoted on headway_job (queue, rank, run_at, id) where waiting = 1 and gate is not null;
 create index headway_job_retain on headway_job (retain) where retain is not null;
 create index headway_job_expiry on headway_job (expires_at) where waiting > 0 and expires_at is not null;
 
@@ -155,13 +156,15 @@ create table headway_key_limit (
     rate        text
 ) strict, without rowid;
 
--- The state of a limit: `tat` is when its rate allows the next start, `closed` that jobs are blocked at it.
+-- The state of a limit: `tat` is when its rate allows the next start. `closed` is a hint that jobs are blocked at it, by
+-- which others needn't come in to learn that they must wait; the truth is the jobs themselves.
 create table headway_gate (
     name   text not null primary key,
     tat    integer,
     closed integer not null default 0,
     key    text
 ) strict, without rowid;
+create index headway_gate_closed on headway_gate (key) where closed = 1;
 
 create table headway_slot (
     gate   text not null,
@@ -206,6 +209,12 @@ create trigger headway_job_gone after delete on headway_job begin
     delete from headway_dedupe where job_id = old.id;
     delete from headway_result where job_id = old.id;
     delete from headway_chunk where job_id = old.id;
+end;
+
+-- A job that is stored as blocked at a closed gate leaves a line, as PostgreSQL's `insert_jobs` does by itself.
+create trigger headway_job_shut_out after insert on headway_job when new.gate is not null begin
+    insert into headway_history (job_id, at, what, by, detail)
+    values (new.id, new.created_at, 'blocked', new.created_by, 'submitted at the full ' || new.gate);
 end;
 
 create trigger headway_result_gone after delete on headway_result begin

@@ -30,7 +30,7 @@ select name from headway_gate where name = :name;
 -- name: read_gates(name; now)
 -- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
 select name, closed, (tat - :now) / 1000000.0 as ahead,
-       (select count(*) from headway_slot s where s.gate = :name) as running
+       (select count(*) from headway_slot s where s.gate = :name) as running, :now as now_at
 from headway_gate where name = :name;
 
 -- name: move_gates(name, ahead; now)
@@ -40,9 +40,10 @@ update headway_gate set tat = :now + cast(:ahead * 1000000 as integer) where nam
 -- name: close_gates(name)
 update headway_gate set closed = 1 where name = :name and not closed;
 
--- name: due_candidates(; queue, limit, closed, now)
--- Due jobs in order, past those whose key is known to be full, unless they were promoted at its gate.
--- The order is that of the nested loop, as in `claim_due`.
+-- name: due_candidates(; queue, limit, closed, since, now)
+-- Due jobs in order: those promoted at a gate, and those that became due after `since` and whose key isn't known to be
+-- full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
+-- The first of the others come in the order of the nested loop, as in `claim_due`.
 with recursive ranks(rank) as (
     select min(rank) from headway_job
     where waiting = 1 and queue = :queue
@@ -50,12 +51,23 @@ with recursive ranks(rank) as (
     union all
     select (select min(n.rank) from headway_job n where n.waiting = 1 and n.queue = :queue and n.rank > r.rank)
     from ranks r where r.rank is not null
+),
+promoted as materialized (
+    select j.id, j.key, j.rank, j.run_at from headway_job j indexed by headway_job_promoted
+    where j.waiting = 1 and j.gate is not null and j.queue = :queue and j.run_at <= :now
+      and (j.expires_at is null or j.expires_at > :now)
+      and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
+    order by j.rank, j.run_at, j.id limit :limit
+),
+others as materialized (
+    select j.id, j.key, j.rank, j.run_at from ranks r cross join headway_job j indexed by headway_job_ready
+    where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= :now and j.run_at > :since
+      and (j.expires_at is null or j.expires_at > :now)
+      and j.gate is null and j.key not in (select value from json_each(:closed))
+    limit :limit
 )
-select j.id, j.key from ranks r cross join headway_job j indexed by headway_job_ready
-where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= :now
-  and (j.expires_at is null or j.expires_at > :now)
-  and (j.gate is not null or j.key not in (select value from json_each(:closed)))
-limit :limit;
+select id, key, rank, run_at from (select * from promoted union all select * from others)
+order by rank, run_at, id limit :limit;
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 -- `finished_at` is not touched: it is null in every waiting job.
@@ -69,8 +81,7 @@ returning id, token, lease_id, kind, name, queue, payload, attempt, failures, lo
 
 -- name: block_at_gates(id, gate)
 update headway_job set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = :gate
-where id = :id and waiting = 1
-returning id;
+where id = :id and waiting = 1;
 
 -- name: backlog_of_keys(; queue, keys, limit, now)
 select id, key from headway_job indexed by headway_job_open_key
@@ -100,7 +111,29 @@ where name = :name and closed
   and not exists (select 1 from headway_job j where j.waiting = 2 and j.gate = :name);
 
 -- name: closed_gates()
-select name from headway_gate where closed order by name;
+select name from headway_gate where closed = 1 order by name;
+
+-- name: waiting_gates()
+-- Where jobs wait, found in the index by one step per gate; and gates that are still marked as closed.
+with recursive held(gate) as (
+    select min(gate) from headway_job where waiting = 2 and gate is not null
+    union all
+    select (select min(j.gate) from headway_job j where j.waiting = 2 and j.gate > held.gate)
+    from held where held.gate is not null
+)
+select gate as name from held where gate is not null
+union select name from headway_gate where closed = 1
+order by name;
+
+-- name: stranded_gates()
+-- Open gates at which jobs wait all the same. With one writer at a time there should be none.
+with recursive held(gate) as (
+    select min(gate) from headway_job where waiting = 2 and gate is not null
+    union all
+    select (select min(j.gate) from headway_job j where j.waiting = 2 and j.gate > held.gate)
+    from held where held.gate is not null
+)
+select g.name from held join headway_gate g on g.name = held.gate where not g.closed order by g.name;
 
 -- name: stale_slots()
 -- Slots whose job isn't held any more: there should be none.

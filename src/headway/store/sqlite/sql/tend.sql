@@ -2,7 +2,8 @@
 -- Whether the frequent duties have anything to do: one question instead of three.
 select exists (select 1 from headway_lease where until <= :now) as lapsed,
        exists (select 1 from headway_job where waiting > 0 and expires_at is not null and expires_at <= :now) as expired,
-       exists (select 1 from headway_gate where closed = 1) as closed;
+       exists (select 1 from headway_job where waiting = 2 and gate is not null)
+           or exists (select 1 from headway_gate where closed = 1) as closed;
 
 -- name: lapsed_leases(; limit, now)
 delete from headway_lease

@@ -21,7 +21,7 @@ where id in (
     limit :limit
 )
 returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at;
+          traceparent, key, rank, run_at, 0 as leased;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, now)
 insert into headway_lease (id, worker_id, until, jobs)
