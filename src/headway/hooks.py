@@ -29,6 +29,9 @@ from headway.worker.worker import Hooks as WorkerHooks
 
 Hook = Callable[[Job[Any]], Awaitable[None] | None]
 
+LAST_CALLS = 30.0
+"""Seconds for which a stopping worker waits for hooks."""
+
 log = structlog.get_logger("headway.hooks")
 
 
@@ -96,9 +99,11 @@ class HookCaller(WorkerHooks):
             self._loop.call_soon_threadsafe(self._start, job.job_id, recorded, hooks)
 
     async def finish(self) -> None:
-        """All calls made so far have ended."""
-        while self._calls:
-            await asyncio.wait(self._calls)
+        """All calls made so far have ended, or have had time enough."""
+        if self._calls:
+            _, hanging = await asyncio.wait(self._calls, timeout=LAST_CALLS)
+            if hanging:
+                log.warning("hook.left_behind", calls=len(hanging))
 
     def _start(self, job_id: UUID, recorded: dict[str, Any], hooks: list[Hook]) -> None:
         if hooks:

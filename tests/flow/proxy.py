@@ -27,6 +27,8 @@ class Proxy:
         """Statements that passed."""
         self.connections = 0
         self.cuts = 0
+        self.late = 0
+        """Delayed requests that have reached the server."""
         self.cut_after: Callable[[], int] | None = None
         self._lose: list[bytes] = []
         self._delay: list[tuple[bytes, float]] = []
@@ -204,6 +206,7 @@ class _Link:
     def _send_late(self, message: bytes) -> None:
         self._server[1].write(message)
         self._server[1].close()
+        self._proxy.late += 1
 
     def _spend(self, size: int) -> bool:
         if self._left is None:

@@ -80,17 +80,17 @@ def test_the_jobs_of_a_killed_worker_run_again_within_the_lease_and_five_seconds
     assert recovery <= RECOVERY
 
 
-async def test_whoever_takes_a_lost_job_back_calls_the_hook_for_it(project: Project) -> None:
-    app = project.app(WORK)
+async def test_whoever_takes_a_lost_job_back_calls_the_hook_for_it(postgres_project: Project) -> None:
+    app = postgres_project.app(WORK)
     heard: list[tuple[State, int]] = []
 
     @app.on_retry
     async def retried(job: Job[Any]) -> None:
         heard.append((job.state, job.losses))
 
-    killed = await asyncio.to_thread(worker, project)
+    killed = await asyncio.to_thread(worker, postgres_project)
     job = await app.function("hang").asubmit()
-    await until(lambda: project.notes() == [f"begun-{killed.pid}"], "the job to begin")
+    await until(lambda: postgres_project.notes() == [f"begun-{killed.pid}"], "the job to begin")
     killed.kill()
     async with app.worker(lease=LEASE, queues="nothing of it"):
         await until(lambda: heard, "the hook to be called", RECOVERY)
@@ -257,18 +257,22 @@ async def test_a_write_that_arrives_after_we_have_looked_leaves_no_job_behind(mi
     with Proxy(migrated) as proxy:
         app = Headway(proxy.url)
         load = Load(app)
-        async with app.worker(lease=LEASE, concurrency=10):
+        async with app.worker(lease=LEASE, concurrency=2):
             submitter = asyncio.create_task(load.submit_until_stopped())
             await load.grown(10)
-            for _ in range(4):
-                proxy.delay_request(WRITES[write], 0.3)
-                await until(lambda: not proxy.armed, f"a {write} to be late")
+            for number in range(4):
+                # A backlog: whatever comes late finds something to do.
+                load.jobs += await app.asubmit_many([load.work.call(n) for n in range(100)])
+                proxy.delay_request(WRITES[write], 0.05)
+                await until(lambda: proxy.late > number, f"a {write} to come late")  # noqa: B023 - called at once
                 await load.grown(4)
             load.stop()
             await submitter
             found = await load.count(f"{proxy.cuts} x a {write} came late")
+        assert proxy.cuts == proxy.late == 4
         assert not load.refused
         assert load.runs == found.accepted, "a claim that nobody knows of is given up, not run"
+        assert (found.lost > 0) == (write == "claim"), "only its jobs have to wait for the lapse of a lease"
         await app.aclose()
 
 

@@ -191,8 +191,9 @@ class KeeperThread:
         while True:
             try:
                 return await self._stores.acquire()
-            except StoreUnavailable as error:
-                log.warning("worker.keeper_delayed", error=str(error))
+            except Exception as error:
+                # Whatever it is: without a keeper every lease would lapse.
+                log.warning("worker.keeper_delayed", error=repr(error))
                 await sleep(self._keeper.clock, 1.0)
 
     async def _keep_on(self, store: Store) -> None:
