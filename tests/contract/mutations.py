@@ -99,6 +99,13 @@ MUTATIONS = {
     "those blocked at a limit are promoted out of order": Mutation(
         ("promote_at_gate",), "order by rank, run_at, id", "order by id", "test_limits"
     ),
+    "a submission to a full key walks in": Mutation(("insert_jobs",), r"shut\.name is null", ALWAYS, "test_limits"),
+    "those who wait at an open gate are forgotten": Mutation(
+        ("waiting_gates", "stranded_gates"), "waiting = 2", "waiting = 3", "test_limits"
+    ),
+    "those promoted at a gate have no way past a backlog": Mutation(
+        ("due_candidates",), r"j\.gate is not null", NEVER, "test_limits"
+    ),
     "slots are not freed": Mutation(("free_slots",), "where ", "where false and ", "test_limits"),
     "a queue's retention is ignored": Mutation(("old_jobs",), r"q\.keep_completed", "null", "test_tending"),
     "a duty is taken from its holder": Mutation(("take_duty",), rf"\S*until <= {NOW}", ALWAYS, "test_tending"),

@@ -34,6 +34,7 @@ from headway.model.job import (
 from headway.model.limits import Limit, QueueSettings, Rate, Retention
 from headway.model.states import Outcome, State
 from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.store.scripts.watermark import START
 from headway.store.scripts.work import Want
 from headway.store.sql import Lane, SqlStore
 from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlite_store
@@ -302,6 +303,7 @@ def test_a_batch_of_any_size_is_stored_whole(size: int) -> None:
 LISTEN = """
 import asyncio, sys, time
 from headway.clock import SystemClock
+from headway.store.scripts.watermark import START
 from headway.store.sqlite import SqliteDriver
 
 async def main():
@@ -579,7 +581,7 @@ async def _tend(store: SqlStore, clock: FakeClock) -> None:
 
 def _forget() -> Script[None]:
     """A promotion that was forgotten."""
-    [row] = yield one("due_candidates", queue="default", limit=1, closed=[])
+    [row] = yield one("due_candidates", queue="default", limit=1, closed=[], since=START)
     yield many("block_at_gates", [(row["id"], None)])
 
 

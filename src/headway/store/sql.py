@@ -29,7 +29,7 @@ from headway.model.states import State
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.store.scripts import cancel, gates, submit, tend, views, work
 from headway.store.scripts.cancel import Verdict
-from headway.store.scripts.watermark import RESCAN, Watermark
+from headway.store.scripts.watermark import RESCAN, WALK_AGAIN, Walk, Watermark
 from headway.store.statements import Script, many, one
 
 T = TypeVar("T")
@@ -78,6 +78,7 @@ class SqlStore:
         self._driver = driver
         self._clock = clock
         self._watermarks: dict[str, Watermark] = {}
+        self._walks: dict[str, Walk] = {}
         self._limits: gates.Limits | None = None
         self._limits_read_at = 0.0
 
@@ -119,8 +120,9 @@ class SqlStore:
     async def claim(self, want: work.Want) -> work.Claimed:
         limits = await self._current_limits()
         if limits.touch(want.queue):
+            walk = self._walk(want.queue)
             return await self._driver.run(
-                lambda: work.claim_limited(want, limits), Lane.CLAIM, again=lambda: work.claim_again(want)
+                lambda: work.claim_limited(want, limits, walk), Lane.CLAIM, again=lambda: work.claim_again(want)
             )
         watermark = self._watermark(want.queue)
         from_start = watermark.fresh
@@ -269,3 +271,11 @@ class SqlStore:
         if mark is None or now - mark.made_at > RESCAN:
             mark = self._watermarks[queue] = Watermark(now)
         return mark
+
+    def _walk(self, queue: str) -> Walk:
+        """How far claims under limits have looked through the queue, not longer than `WALK_AGAIN` ago."""
+        now = self._clock.monotonic()
+        walk = self._walks.get(queue)
+        if walk is None or now - walk.made_at > WALK_AGAIN:
+            walk = self._walks[queue] = Walk(now)
+        return walk

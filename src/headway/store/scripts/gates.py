@@ -1,12 +1,18 @@
 """Limits that hold for the whole cluster. A *gate* is one limit's state: the slots taken at it and its rate's clock.
 
-A queue's own gate only narrows the claim. A key's gate blocks the jobs that meet it closed: they leave the hot index,
-are met once, and come back in order when a slot is freed or the rate allows more.
+A queue's own gate only narrows the claim. A key's gate blocks the jobs that meet it closed: due ones that are submitted
+meanwhile are blocked from the start, others leave the hot index when a claim meets them, and all come back in order
+when a slot is freed or the rate allows more.
+
+Whether a gate is closed is written down for those who submit, who take no lock to read it. So a gate may open in the
+very moment in which they rely on it. The truth is the jobs that are blocked at it: claims that find nothing else to do
+(`stranded_gates`) and the duty to reopen gates (`waiting_gates`) go by them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from datetime import datetime
 from math import floor
 from uuid import UUID
 
@@ -15,9 +21,11 @@ import msgspec
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
 from headway.store.scripts.rows import ids
+from headway.store.scripts.watermark import Walk
 from headway.store.statements import Row, Script, many, one
 
 _SEPARATOR = "\t"
+_LAST_RANK = 100
 BACKLOG_STEP = 500
 """How many further jobs of a full key one claim moves out of the hot index."""
 
@@ -71,6 +79,7 @@ class Gate:
         self._free = None if limit.max_running is None else max(0, limit.max_running - row["running"])
         self.ahead = max(row["ahead"] or 0.0, 0.0)
         self.counts_running = limit.max_running is not None
+        self.read_at: datetime = row["now_at"]
 
     @property
     def room(self) -> int:
@@ -107,14 +116,14 @@ def queue_gate(queue: str) -> str:
     return f"queue:{queue}"
 
 
-def choose(queue: str, limit: int, limits: Limits) -> Script[Passed]:
+def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]:
     """Up to `limit` due jobs of the queue that may start now; those that meet a full gate are blocked at it."""
     own = (yield from _open_gates({queue_gate(queue): limits.of_queue(queue)}))[queue_gate(queue)]
     limit = min(limit, own.room)
     if limit == 0:
         return Passed([], [], own.opens_in)
     closed = limits.keys_of(queue, [row["name"] for row in (yield one("closed_gates"))])
-    candidates = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed))
+    candidates = yield from _candidates(queue, limit, closed.keys(), walk)
     wanted = {name: rule for row in candidates for name, rule in limits.gates_of(queue, row["key"]).items()}
     gates = yield from _open_gates(wanted)
     passed, blocked = Passed([], []), []
@@ -130,10 +139,21 @@ def choose(queue: str, limit: int, limits: Limits) -> Script[Passed]:
             if gate.counts_running:
                 passed.slots.append((name, row["id"]))
     yield many("move_gates", [(name, gate.ahead) for name, gate in {queue_gate(queue): own, **gates}.items()])
-    yield from _block(queue, blocked, closed, passed.job_ids)
-    if blocked or len(candidates) == limit:
+    to_the_end = len(candidates) < limit
+    end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
+    more = yield from _block(queue, blocked, closed, passed.job_ids, end)
+    if not more:
+        walk.forget()
+    elif to_the_end:
+        walk.move(own.read_at, closed.keys())
+    if blocked or more or not to_the_end or (yield from _call_stranded(limits)):
         passed.retry_in = 0.0
     return passed
+
+
+def _candidates(queue: str, limit: int, closed: Set[str], walk: Walk) -> Script[list[Row]]:
+    rows = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed), since=walk.since(closed))
+    return sorted(rows, key=lambda row: (row["rank"], row["run_at"], row["id"]))[:limit]
 
 
 def leave(job_ids: Sequence[UUID]) -> Script[None]:
@@ -148,7 +168,7 @@ def leave(job_ids: Sequence[UUID]) -> Script[None]:
 def promote(rooms: dict[str, int]) -> Script[int]:
     """The first in line at each gate, as many as there is room for, may be claimed again."""
     promoted: list[Row] = []
-    for gate in sorted(rooms):
+    for gate in sorted(gate for gate, room in rooms.items() if room):
         promoted += yield one("promote_at_gate", gate=gate, room=rooms[gate])
     if rooms:
         yield many("open_if_empty", [(gate,) for gate in sorted(rooms)])
@@ -159,13 +179,28 @@ def promote(rooms: dict[str, int]) -> Script[int]:
 
 
 def reopen(limits: Limits) -> Script[float | None]:
-    """The time's turn at closed gates: let in whom their rates (or changed limits) allow; seconds to the next turn."""
-    names = [row["name"] for row in (yield one("closed_gates"))]
-    if not names:
-        return None
-    gates = yield from _open_gates({name: limits.of_gate(name) for name in names})
-    yield from promote({name: min(gate.room, BACKLOG_STEP) for name, gate in gates.items() if gate.room})
+    """The time's turn at gates where jobs wait: let in whom their rates (or changed limits) allow; seconds to the next
+    turn."""
+    gates, promoted = yield from _call([row["name"] for row in (yield one("waiting_gates"))], limits)
+    if promoted >= BACKLOG_STEP:
+        return 0.0
     return min((gate.opens_in for gate in gates.values() if gate.opens_in is not None), default=None)
+
+
+def _call_stranded(limits: Limits) -> Script[int]:
+    """Jobs that came to wait in the moment their gate opened: nobody is left before them whose end would call them."""
+    _, promoted = yield from _call([row["name"] for row in (yield one("stranded_gates"))], limits)
+    return promoted
+
+
+def _call(names: Sequence[str], limits: Limits) -> Script[tuple[dict[str, Gate], int]]:
+    """Whom these gates have room for, up to a step at each; and leave each closed if somebody still waits there."""
+    if not names:
+        return {}, 0
+    gates = yield from _open_gates({name: limits.of_gate(name) for name in names})
+    yield many("close_gates", [(name,) for name in names])
+    promoted = yield from promote({name: min(gate.room, BACKLOG_STEP) for name, gate in gates.items()})
+    return gates, promoted
 
 
 def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
@@ -178,20 +213,30 @@ def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
     return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
 
 
-def _block(queue: str, met: Sequence[tuple[UUID, str]], closed: dict[str, str], passed: Sequence[UUID]) -> Script[None]:
-    """Out of the hot index with those that met a full gate, and with a step of the backlog behind closed ones; those
-    that have just passed still stand in it and stay."""
+def _block(
+    queue: str,
+    met: Sequence[tuple[UUID, str]],
+    closed: dict[str, str],
+    passed: Sequence[UUID],
+    end: tuple[int, datetime],
+) -> Script[bool]:
+    """Out of the hot index with those that met a full gate, and with a step of those that the claim walked past until
+    its `end`; those that have just passed still stand in it and stay. Returns whether more of them may be left."""
     # Blocked at the very gate that is closed: at another of the key's gates nobody would call them.
     gate_of = closed | {_key_of(gate) or "": gate for _, gate in met}
     if not gate_of:
-        return
-    more = yield one("backlog_of_keys", queue=queue, keys=list(gate_of), limit=BACKLOG_STEP)
+        return False
+    rank, run_at = end
+    more = yield one(
+        "backlog_of_keys", queue=queue, keys=list(gate_of), limit=BACKLOG_STEP, to_rank=rank, to_run_at=run_at
+    )
     through = set(passed)
     rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more if row["id"] not in through}
     if rows:
         yield many("block_at_gates", list(rows.items()))
         yield many("add_history", [(job_id, "blocked", None, f"limit {gate}") for job_id, gate in rows.items()])
         yield many("close_gates", [(gate,) for gate in sorted(set(rows.values()))])
+    return len(more) == BACKLOG_STEP
 
 
 def _key_of(gate: str) -> str | None:

@@ -13,7 +13,7 @@ from headway.model.states import Outcome, State
 from headway.model.worker import WorkerInfo
 from headway.store.scripts import gates, settle
 from headway.store.scripts.rows import attempt_row, ids, later
-from headway.store.scripts.watermark import Watermark
+from headway.store.scripts.watermark import Walk, Watermark
 from headway.store.statements import Row, Script, many, one
 
 
@@ -60,9 +60,9 @@ def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
     return Claimed(_in_order(rows, watermark))
 
 
-def claim_limited(want: Want, limits: gates.Limits) -> Script[Claimed]:
+def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claimed]:
     """The same where limits hold: only those that may start now."""
-    passed = yield from gates.choose(want.queue, want.limit, limits)
+    passed = yield from gates.choose(want.queue, want.limit, limits, walk)
     rows: list[Row] = []
     if passed.job_ids:
         rows = yield many(

@@ -38,6 +38,8 @@ declare
     payload json;
     field   text;
     given   text;
+    job_key text := coalesce(nullif(submit.key, ''), submit.function);
+    shut    text;
     due_at  timestamptz := coalesce(submit.run_at, now() + coalesce(submit.delay, 0) * interval '1 second');
 begin
     if coalesce(submit.function, '') = '' then
@@ -59,7 +61,7 @@ begin
     -- The same rule as the library's. Names that begin with a control character address workers, not queues.
     foreach field in array array['function', 'queue', 'key'] loop
         given := case field when 'function' then submit.function when 'queue' then submit.queue
-                 else coalesce(nullif(submit.key, ''), submit.function) end;
+                 else job_key end;
         if given is null or given !~ '^[^\x01-\x1f\x7f]{1,200}$' then
             raise invalid_parameter_value using
                 message = format('headway.submit: %s must be 1 to 200 characters without control characters, not %L',
@@ -78,16 +80,28 @@ begin
             hint = 'Store the data elsewhere and pass a reference to it.';
     end if;
 
+    -- As there, a due job whose gate is closed is blocked at it from the start.
+    if due_at <= now() then
+        select g.name into shut from headway.gate g
+        where g.closed and g.key = job_key
+          and g.name in ('key:' || job_key, 'queue:' || submit.queue || E'\t' || job_key)
+        limit 1;
+    end if;
     insert into headway.job (
         id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, timeout, payload,
-        on_conflict, on_parent_failure, tags, created_by, correlation_id, digest
+        on_conflict, on_parent_failure, wait_reason, gate, tags, created_by, correlation_id, digest
     )
     values (
-        new_id, 'call', submit.function, coalesce(nullif(submit.key, ''), submit.function), submit.queue,
-        -submit.priority, 'scheduled', 1, due_at, due_at, now(), submit.timeout, payload,
-        'allow', 'cancel', to_jsonb(nullif(submit.tags, '{}')), submit.created_by, submit.correlation_id,
+        new_id, 'call', submit.function, job_key, submit.queue, -submit.priority,
+        case when shut is null then 'scheduled' else 'blocked' end, case when shut is null then 1 else 2 end,
+        due_at, due_at, now(), submit.timeout, payload, 'allow', 'cancel', case when shut is not null then 'limit' end,
+        shut, to_jsonb(nullif(submit.tags, '{}')), submit.created_by, submit.correlation_id,
         decode(md5(concat_ws(E'\x01', 'call', submit.function, submit.key, submit.queue, submit.priority, payload)), 'hex')
     );
+    if shut is not null then
+        insert into headway.history (job_id, at, what, by, detail)
+        values (new_id, now(), 'blocked', submit.created_by, 'submitted at the full ' || shut);
+    end if;
     if submit.notify and submit.run_at is null and coalesce(submit.delay, 0) = 0 then
         perform pg_notify('headway_wake', submit.queue);
     end if;

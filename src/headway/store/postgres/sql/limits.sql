@@ -44,8 +44,8 @@ from unnest(:name::text[], :ahead::float8[]) as moved(name, ahead) where g.name 
 update headway.gate set closed = true where name = any(:name::text[]) and not closed;
 
 -- name: due_candidates(; queue, limit, closed, since, now)
--- Due jobs in order: those promoted at a gate, and those that became due after `since` and whose key isn't known to be
--- full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
+-- The first due jobs promoted at a gate, and the first of those that became due after `since` and whose key isn't known
+-- to be full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
 with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
 ranks(rank) as (
     (
@@ -82,8 +82,7 @@ others as materialized (
     ) picked
     limit :limit::int
 )
-select id, key, rank, run_at from (select * from promoted union all select * from others) due
-order by rank, run_at, id limit :limit::int;
+select id, key, rank, run_at from promoted union all select id, key, rank, run_at from others;
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 update headway.job j
@@ -99,11 +98,26 @@ update headway.job j set state = 'blocked', waiting = 2, wait_reason = 'limit', 
 from unnest(:id::uuid[], :gate::text[]) as full_(id, gate)
 where j.id = full_.id and j.waiting = 1;
 
--- name: backlog_of_keys(; queue, keys, limit, now)
-select id, key from headway.job
-where key = any(:keys::text[]) and waiting = 1 and queue = :queue and gate is null
-  and run_at <= coalesce(:now::timestamptz, now())
-limit :limit::int for update skip locked;
+-- name: backlog_of_keys(; queue, keys, limit, to_rank, to_run_at)
+-- The first of those whom a claim has just walked past; it got as far as (to_rank, to_run_at).
+with recursive ranks(rank) as (
+    (select j.rank from headway.job j where j.waiting = 1 and j.queue = :queue order by j.rank limit 1)
+    union all
+    select next.rank from ranks r cross join lateral (
+        select j.rank from headway.job j where j.waiting = 1 and j.queue = :queue and j.rank > r.rank
+        order by j.rank limit 1
+    ) next
+    where r.rank < :to_rank::smallint
+)
+select passed.id, passed.key from ranks r cross join lateral (
+    select j.id, j.key from headway.job j
+    where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and r.rank <= :to_rank::smallint
+      and j.run_at <= :to_run_at::timestamptz and j.gate is null and j.key = any(:keys::text[])
+    order by j.run_at, j.id
+    limit :limit::int
+    for update skip locked
+) passed
+limit :limit::int;
 
 -- name: take_slots(gate, job_id)
 insert into headway.slot (gate, job_id) select * from unnest(:gate::text[], :job_id::uuid[]) on conflict do nothing;

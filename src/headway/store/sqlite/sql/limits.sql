@@ -41,9 +41,9 @@ update headway_gate set tat = :now + cast(:ahead * 1000000 as integer) where nam
 update headway_gate set closed = 1 where name = :name and not closed;
 
 -- name: due_candidates(; queue, limit, closed, since, now)
--- Due jobs in order: those promoted at a gate, and those that became due after `since` and whose key isn't known to be
--- full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
--- The first of the others come in the order of the nested loop, as in `claim_due`.
+-- The first due jobs promoted at a gate, and the first of those that became due after `since` and whose key isn't known
+-- to be full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
+-- The others come in the order of the nested loop, as in `claim_due`.
 with recursive ranks(rank) as (
     select min(rank) from headway_job
     where waiting = 1 and queue = :queue
@@ -66,8 +66,7 @@ others as materialized (
       and j.gate is null and j.key not in (select value from json_each(:closed))
     limit :limit
 )
-select id, key, rank, run_at from (select * from promoted union all select * from others)
-order by rank, run_at, id limit :limit;
+select id, key, rank, run_at from promoted union all select id, key, rank, run_at from others;
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 -- `finished_at` is not touched: it is null in every waiting job.
@@ -83,10 +82,17 @@ returning id, token, lease_id, kind, name, queue, payload, attempt, failures, lo
 update headway_job set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = :gate
 where id = :id and waiting = 1;
 
--- name: backlog_of_keys(; queue, keys, limit, now)
-select id, key from headway_job indexed by headway_job_open_key
-where key in (select value from json_each(:keys)) and finished_at is null and waiting = 1 and queue = :queue
-  and gate is null and run_at <= :now
+-- name: backlog_of_keys(; queue, keys, limit, to_rank, to_run_at)
+-- The first of those whom a claim has just walked past; it got as far as (to_rank, to_run_at).
+with recursive ranks(rank) as (
+    select min(rank) from headway_job where waiting = 1 and queue = :queue
+    union all
+    select (select min(n.rank) from headway_job n where n.waiting = 1 and n.queue = :queue and n.rank > r.rank)
+    from ranks r where r.rank < :to_rank
+)
+select j.id, j.key from ranks r cross join headway_job j indexed by headway_job_ready
+where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and r.rank <= :to_rank and j.run_at <= :to_run_at
+  and j.gate is null and j.key in (select value from json_each(:keys))
 limit :limit;
 
 -- name: take_slots(gate, job_id)
