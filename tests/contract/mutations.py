@@ -99,9 +99,9 @@ MUTATIONS = {
     "those blocked at a limit are promoted out of order": Mutation(
         ("promote_at_gate",), "order by rank, run_at, id", "order by id", "test_limits"
     ),
-    "a submission to a full key walks in": Mutation(("insert_jobs",), r"shut\.name is null", ALWAYS, "test_limits"),
+    "a submission to a full key walks in": Mutation(("insert_jobs",), r"shut\.name is null", ALWAYS, "test_full_keys"),
     "those who wait at an open gate are forgotten": Mutation(
-        ("waiting_gates", "stranded_gates"), "waiting = 2", "waiting = 3", "test_limits"
+        ("waiting_gates", "stranded_gates"), "waiting = 2", "waiting = 3", "test_full_keys"
     ),
     "those promoted at a gate have no way past a backlog": Mutation(
         ("due_candidates",), r"j\.gate is not null", NEVER, "test_limits"

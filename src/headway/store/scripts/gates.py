@@ -181,7 +181,7 @@ def promote(rooms: dict[str, int]) -> Script[int]:
 def reopen(limits: Limits) -> Script[float | None]:
     """The time's turn at gates where jobs wait: let in whom their rates (or changed limits) allow; seconds to the next
     turn."""
-    gates, promoted = yield from _call([row["name"] for row in (yield one("waiting_gates"))], limits)
+    gates, promoted = yield from _call((yield one("waiting_gates")), limits)
     if promoted >= BACKLOG_STEP:
         return 0.0
     return min((gate.opens_in for gate in gates.values() if gate.opens_in is not None), default=None)
@@ -189,17 +189,19 @@ def reopen(limits: Limits) -> Script[float | None]:
 
 def _call_stranded(limits: Limits) -> Script[int]:
     """Jobs that came to wait in the moment their gate opened: nobody is left before them whose end would call them."""
-    _, promoted = yield from _call([row["name"] for row in (yield one("stranded_gates"))], limits)
+    _, promoted = yield from _call((yield one("stranded_gates")), limits)
     return promoted
 
 
-def _call(names: Sequence[str], limits: Limits) -> Script[tuple[dict[str, Gate], int]]:
+def _call(found: Sequence[Row], limits: Limits) -> Script[tuple[dict[str, Gate], int]]:
     """Whom these gates have room for, up to a step at each; and leave each closed if somebody still waits there."""
-    if not names:
-        return {}, 0
-    gates = yield from _open_gates({name: limits.of_gate(name) for name in names})
-    yield many("close_gates", [(name,) for name in names])
-    promoted = yield from promote({name: min(gate.room, BACKLOG_STEP) for name, gate in gates.items()})
+    gates = yield from _open_gates({row["name"]: limits.of_gate(row["name"]) for row in found})
+    wrongly_open = [(row["name"],) for row in found if not row["closed"]]
+    if wrongly_open:
+        yield many("close_gates", wrongly_open)
+    empty = {row["name"] for row in found if not row["held"]}
+    rooms = {name: min(gate.room, BACKLOG_STEP) for name, gate in gates.items() if gate.room or name in empty}
+    promoted = yield from promote(rooms)
     return gates, promoted
 
 

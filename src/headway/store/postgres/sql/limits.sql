@@ -144,7 +144,7 @@ where g.name = any(:name::text[]) and g.closed
 select name from headway.gate where closed order by name;
 
 -- name: waiting_gates()
--- Where jobs wait, found in the index by one step per gate; and gates that are still marked as closed.
+-- Where jobs wait (`held`), found in the index by one step per gate; and where none does, though it is marked as closed.
 with recursive held(gate) as (
     (select j.gate from headway.job j where j.waiting = 2 and j.gate is not null order by j.gate limit 1)
     union all
@@ -152,7 +152,11 @@ with recursive held(gate) as (
         select j.gate from headway.job j where j.waiting = 2 and j.gate > held.gate order by j.gate limit 1
     ) next
 )
-select gate as name from held union select name from headway.gate where closed order by name;
+select held.gate as name, true as held, coalesce(g.closed, false) as closed
+from held left join headway.gate g on g.name = held.gate
+union all
+select g.name, false, true from headway.gate g
+where g.closed and g.name not in (select held.gate from held);
 
 -- name: stranded_gates()
 -- Open gates at which jobs wait all the same: they were stored while the last one before them was let through.
@@ -163,7 +167,7 @@ with recursive held(gate) as (
         select j.gate from headway.job j where j.waiting = 2 and j.gate > held.gate order by j.gate limit 1
     ) next
 )
-select g.name from held join headway.gate g on g.name = held.gate where not g.closed order by g.name;
+select g.name, true as held, g.closed from held join headway.gate g on g.name = held.gate where not g.closed;
 
 -- name: stale_slots()
 -- Slots whose job isn't held any more: there should be none.

@@ -120,16 +120,19 @@ where name = :name and closed
 select name from headway_gate where closed = 1 order by name;
 
 -- name: waiting_gates()
--- Where jobs wait, found in the index by one step per gate; and gates that are still marked as closed.
+-- Where jobs wait (`held`), found in the index by one step per gate; and where none does, though it is marked as closed.
 with recursive held(gate) as (
     select min(gate) from headway_job where waiting = 2 and gate is not null
     union all
     select (select min(j.gate) from headway_job j where j.waiting = 2 and j.gate > held.gate)
     from held where held.gate is not null
 )
-select gate as name from held where gate is not null
-union select name from headway_gate where closed = 1
-order by name;
+select held.gate as name, 1 as held, coalesce(g.closed, 0) as closed
+from held left join headway_gate g on g.name = held.gate
+where held.gate is not null
+union all
+select g.name, 0, 1 from headway_gate g
+where g.closed = 1 and g.name not in (select gate from held where gate is not null);
 
 -- name: stranded_gates()
 -- Open gates at which jobs wait all the same. With one writer at a time there should be none.
@@ -139,7 +142,7 @@ with recursive held(gate) as (
     select (select min(j.gate) from headway_job j where j.waiting = 2 and j.gate > held.gate)
     from held where held.gate is not null
 )
-select g.name from held join headway_gate g on g.name = held.gate where not g.closed order by g.name;
+select g.name, 1 as held, g.closed from held join headway_gate g on g.name = held.gate where not g.closed;
 
 -- name: stale_slots()
 -- Slots whose job isn't held any more: there should be none.
