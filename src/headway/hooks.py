@@ -87,16 +87,15 @@ class HookCaller(WorkerHooks):
 
     def ended(self, claim: Claim, move: Move, end: Ended) -> None:
         tried = isinstance(move, Release) and move.reason in {"retry", "lost"}
-        if end.state is not None:
-            recorded = {"state": end.state, "outcome": end.outcome, "attempt": claim.attempt}
-            self._start(claim.id, recorded, self._hooks.for_state(end.state, tried=tried))
+        if end.state is not None and (hooks := self._hooks.for_state(end.state, tried=tried)):
+            self._start(claim.id, {"state": end.state, "outcome": end.outcome, "attempt": claim.attempt}, hooks)
 
     def rescued(self, jobs: list[Rescued]) -> None:
         """Called on the keeper's thread."""
         for job in jobs:
-            hooks = self._hooks.for_state(job.state, tried=True)
-            recorded = {"state": job.state, "outcome": job.outcome}
-            self._loop.call_soon_threadsafe(self._start, job.job_id, recorded, hooks)
+            if hooks := self._hooks.for_state(job.state, tried=True):
+                recorded = {"state": job.state, "outcome": job.outcome}
+                self._loop.call_soon_threadsafe(self._start, job.job_id, recorded, hooks)
 
     async def finish(self) -> None:
         """All calls made so far have ended, or have had time enough."""
@@ -106,10 +105,9 @@ class HookCaller(WorkerHooks):
                 log.warning("hook.left_behind", calls=len(hanging))
 
     def _start(self, job_id: UUID, recorded: dict[str, Any], hooks: list[Hook]) -> None:
-        if hooks:
-            call = self._loop.create_task(self._call(job_id, recorded, hooks))
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+        call = self._loop.create_task(self._call(job_id, recorded, hooks))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
 
     async def _call(self, job_id: UUID, recorded: dict[str, Any], hooks: list[Hook]) -> None:
         try:

@@ -36,6 +36,7 @@ class Mutation(msgspec.Struct, frozen=True):
 CLAIMS = ("claim_due", "claim_jobs")
 
 MUTATIONS = {
+    "a success is matched by the id alone": Mutation(("complete_jobs",), FENCE, "", "test_fencing"),
     "a finish is matched by the id alone": Mutation(("finish_jobs",), FENCE, "", "test_fencing"),
     "a release is matched by the id alone": Mutation(("release_jobs",), FENCE, "", "test_fencing"),
     "a report is matched by the id alone": Mutation(("report",), FENCE, "", "test_fencing"),

@@ -141,7 +141,7 @@ _FENCE = " and headway_job.token = batch.token and finished_token is not batch.t
 _UNCHARGED = "attempt = attempt - (?3 in ('snooze', 'give_back', 'parked'))"
 
 BUGS: dict[str, Plant] = {
-    "finish asks for no token": lambda: _changed("finish_jobs", _FENCE),
+    "finish asks for no token": lambda: _changed("complete_jobs", _FENCE),
     "release asks for no token": lambda: _changed("release_jobs", " and token = ?2 and finished_token is not ?2"),
     "claim does not raise the token": lambda: _changed("claim_due", "token = token + 1", "token = max(token, 1)"),
     "rescue does not raise the token": lambda: _changed("rescue_jobs", "token = token + 1,"),
@@ -161,7 +161,7 @@ BUGS: dict[str, Plant] = {
     "waiting jobs are not given back": lambda: patch.object(SqlStore, "release", _keep_the_unbegun),
     "submit is answered before it is stored": lambda: patch.object(SqlStore, "submit", _answer_first),
     "a failed write is dropped": lambda: patch.object(SqlStore, "finish", _shrug),
-    "a repeated finish is refused": lambda: _changed("read_tokens", "finished_token", "null as finished_token"),
+    "a repeated finish is refused": lambda: _changed("read_states", "finished_token as token", "null as token"),
     "nobody looks without a wake-up": lambda: patch.object(SqlStore, "peek", _see_nothing),
     "one more than the limit": lambda: patch.object(gates, "Gate", _WideGate),
     "slots are not freed": lambda: _instead("free_slots", "select '' as gate where ?1 is null"),

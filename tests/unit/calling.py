@@ -40,6 +40,10 @@ def a_claim(payload: str = "{}", name: str = "job") -> Claim:
         attempt=1,
         failures=0,
         losses=0,
+        timeout=None,
+        retry=None,
+        correlation_id=None,
+        traceparent=None,
     )
 
 

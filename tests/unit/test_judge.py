@@ -27,6 +27,9 @@ def claim(*, failures: int = 0, losses: int = 0, retry: Retry | None = None) -> 
         attempt=failures + 1,
         failures=failures,
         losses=losses,
+        timeout=None,
+        correlation_id=None,
+        traceparent=None,
         retry=encode(retry) if retry else None,
     )
 

@@ -136,6 +136,8 @@ class Context:
     `emit` takes a progress report or a piece of output; the worker stores them under the claim's token.
     """
 
+    __slots__ = ("_cancelled", "_claim", "_emit", "alone", "timeout")
+
     def __init__(
         self, claim: Claim, *, timeout: float | None, emit: Callable[[Progress | bytes], None], alone: bool = False
     ) -> None:

@@ -219,23 +219,24 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True):
     """A job in a worker's hands: what is needed to run it, and the token that every write about it carries.
 
-    The order of the fields is the order of the columns that the stores' claim statements return.
+    The order of the fields is the order of the columns that the stores' claim statements return; the last two are the
+    same for all of a claim.
     """
 
     id: UUID
     token: int
-    lease_id: UUID
     kind: str
     name: str
-    queue: str
     payload: str
     attempt: int
     failures: int
     losses: int
-    timeout: float | None = None
-    retry: str | None = None
-    correlation_id: str | None = None
-    traceparent: str | None = None
+    timeout: float | None
+    retry: str | None
+    correlation_id: str | None
+    traceparent: str | None
+    lease_id: UUID
+    queue: str
 
     @property
     def suspect(self) -> bool:

@@ -94,8 +94,9 @@ class Attempt:
             # The one wall: an executor that raises has failed its job, not the worker.
             trace = "".join(traceback.format_exception(error))
             ending = Failed(error=error_info(error, trace), failure=failure_of(error))
-        # It is over: a stop that comes now must not interrupt its recording.
-        self.task = None
+        # It is over: a stop that comes now must not interrupt its recording. The context refers to us: kept, it would
+        # make a cycle of every job, left to the garbage collector.
+        self.task = self.context = None
         if self._stop is Stop.LEASE_LOST:
             return None
         ran = clock.monotonic() - self.began

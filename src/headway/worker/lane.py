@@ -86,12 +86,16 @@ class Intake:
         self._leases = leases
         self._clock = clock
 
+    @property
+    def worthwhile(self) -> bool:
+        """Whether there is room enough for a claim now."""
+        return self._lane.room >= self._lane.worthwhile
+
     async def room(self) -> None:
         """Until a claim is worth its while."""
-        lane = self._lane
-        while lane.room < lane.worthwhile:
-            lane.freed.clear()
-            await lane.freed.wait()
+        while not self.worthwhile:
+            self._lane.freed.clear()
+            await self._lane.freed.wait()
 
     async def claim(self, worker_id: UUID, lease_id: UUID, ttl: float) -> tuple[list[Attempt], float | None]:
         """What came, and how long to be idle before the next claim: None not at all, `FOREVER` until woken."""

@@ -118,6 +118,7 @@ class Worker:
         self._stop_listening: Callable[[], None] = lambda: None
         self._asking: Timer | None = None
         self._stopping = False
+        self._loop: asyncio.AbstractEventLoop
 
     def info(self) -> WorkerInfo:
         """How other processes see this worker."""
@@ -143,6 +144,7 @@ class Worker:
 
     async def start(self) -> None:
         """Begin to serve; returns when jobs can be claimed."""
+        self._loop = asyncio.get_running_loop()
         self._stop_listening = await self._store.listen(self._heard)
         for queue, slots in self.options.queues.items():
             self._lanes[queue] = Lane(queue, slots)
@@ -189,17 +191,21 @@ class Worker:
     async def _serve(self, lane: Lane) -> None:
         intake = Intake(lane, self._store, self._leases, self._clock)
         while True:
-            await intake.room()
+            if not intake.worthwhile:
+                self._fill(lane)
+                await intake.room()
             # A claim under way is never dropped: what it brings is run, or given back.
             claiming = asyncio.ensure_future(intake.claim(self.id, self._parts.new_id(), self.options.lease))
+            # What came with the one before begins behind it, so that the store and the jobs work at the same time.
+            self._fill(lane)
             try:
                 attempts, wait = await asyncio.shield(claiming)
             except asyncio.CancelledError:
                 self._take(lane, (await claiming)[0])
                 raise
             self._take(lane, attempts)
-            self._fill(lane)
             if wait is not None:
+                self._fill(lane)
                 self._ask_when_due(lane, empty=not attempts)
                 await idle(lane, self._clock, wait)
 
@@ -209,8 +215,9 @@ class Worker:
 
     def _fill(self, lane: Lane) -> None:
         """Begin waiting jobs while there are free slots."""
+        now = self._clock.monotonic()
         while (attempt := lane.next_to_begin()) is not None:
-            if attempt.lease.deadline > self._clock.monotonic():
+            if attempt.lease.deadline > now:
                 self._begin(attempt)
             else:
                 # Not recorded, it would stay ours if the lease turns out to live.
@@ -219,7 +226,7 @@ class Worker:
     def _begin(self, attempt: Attempt) -> None:
         attempt.prepare(self._parts.executors.get(attempt.claim.kind))
         attempt.lane.running[attempt] = None
-        attempt.task = asyncio.get_running_loop().create_task(self._run(attempt))
+        attempt.task = self._loop.create_task(self._run(attempt))
 
     async def _run(self, attempt: Attempt) -> None:
         move = await attempt.run(self._clock, self._parts.random)
@@ -227,7 +234,8 @@ class Worker:
             await self._store_output(attempt, attempt.output, last=True)
         lane = attempt.lane
         del lane.running[attempt]
-        self._stuck.discard(attempt.claim.id)
+        if self._stuck:
+            self._stuck.discard(attempt.claim.id)
         if move is None:
             self._let_go(attempt)
         else:

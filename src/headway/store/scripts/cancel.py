@@ -136,4 +136,4 @@ def _lock(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:
 def _states(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:
     if not job_ids:
         return {}
-    return {row["id"]: State(row["state"]) for row in (yield many("read_tokens", ids(job_ids)))}
+    return {row["id"]: State(row["state"]) for row in (yield many("read_states", ids(job_ids)))}

@@ -30,7 +30,7 @@ class Watermark:
 
     def move(self, row: Row) -> None:
         self.fresh = False
-        self.rank, self.run_at, self.id = row["rank"], row["run_at"], row["id"]
+        self.rank, self.run_at, self.id = row["rank"], row["due"], row["id"]
 
 
 class Walk:

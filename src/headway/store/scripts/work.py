@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from uuid import UUID
 
 import msgspec
@@ -57,7 +57,7 @@ def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
     )
     if rows and not rows[0]["leased"]:
         yield from _hold(want, rows)
-    return Claimed(_in_order(rows, watermark))
+    return Claimed(_in_order(want, rows, watermark))
 
 
 def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claimed]:
@@ -75,13 +75,13 @@ def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claime
         if passed.slots:
             yield many("take_slots", passed.slots)
         yield from _hold(want, rows)
-    return Claimed(_in_order(rows, None), passed.retry_in)
+    return Claimed(_in_order(want, rows), passed.retry_in)
 
 
 def claim_again(want: Want) -> Script[Claimed]:
     """What the claim under this lease has brought, if its commit did get through."""
     rows = yield one("claimed_under", lease_id=want.lease_id)
-    return Claimed(_in_order(rows, None))
+    return Claimed(_in_order(want, rows))
 
 
 def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID], held: Sequence[UUID] | None = None) -> Script[Renewal]:
@@ -123,13 +123,24 @@ def append(claim: Claim, chunks: Sequence[Chunk]) -> Script[bool]:
 def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
     """Ends as the workers saw them; a move with an old token is refused."""
     ordered = sorted(moves, key=_job_id)
-    rows = yield many("finish_jobs", [(m.job_id, m.token, m.state, m.outcome, m.ran, m.error) for m in ordered])
-    ended = {row[0]: row for row in rows}
-    yield from _keep_results([m for m in ordered if m.result is not None and _matches(m, ended)])
-    tied = [row[0] for row in rows if row[4]]
+    completed = yield from _complete([m for m in ordered if m.state is State.COMPLETED])
+    others = yield from _end([m for m in ordered if m.state is not State.COMPLETED])
+    taken = {(row[0], row[1]): _COMPLETED for row in completed} | _taken(others)
+    yield from _keep_results([m for m in ordered if m.result is not None and (m.job_id, m.token) in taken])
+    tied = [row["id"] for row in completed + others if row["tied"]]
     if tied:
         yield from settle.settle(tied)
-    return (yield from _answers(moves, ended))
+    return (yield from _answers(moves, taken))
+
+
+def _complete(moves: Sequence[Finish]) -> Script[list[Row]]:
+    """Nearly all jobs end like this: every column less counts."""
+    return (yield many("complete_jobs", [(m.job_id, m.token, m.ran) for m in moves])) if moves else []
+
+
+def _end(moves: Sequence[Finish]) -> Script[list[Row]]:
+    rows = [(m.job_id, m.token, m.state, m.outcome, m.ran, m.error) for m in moves]
+    return (yield many("finish_jobs", rows)) if rows else []
 
 
 def release(moves: Sequence[Release]) -> Script[list[Ended]]:
@@ -143,7 +154,7 @@ def release(moves: Sequence[Release]) -> Script[list[Ended]]:
         yield many("archive_attempts", tried)
     yield from _tell_uncharged([row for row in rows if row["reason"] in {"snooze", "give_back"}])
     yield from _after_release(rows)
-    return (yield from _answers(moves, {row["id"]: row for row in rows}))
+    return (yield from _answers(moves, _taken(rows)))
 
 
 def _tell_uncharged(rows: Sequence[Row]) -> Script[None]:
@@ -174,29 +185,26 @@ def _after_release(rows: Sequence[Row]) -> Script[None]:
         yield one("wake", wake=sorted(rings))
 
 
-def _answers(moves: Sequence[Finish] | Sequence[Release], done: dict[UUID, Row]) -> Script[list[Ended]]:
+_End = tuple[State | None, Outcome | None]
+_Taken = dict[tuple[UUID, int], _End]
+"""By job and token: two attempts at a job may end in one batch, one of them lost long ago."""
+
+
+def _taken(rows: Sequence[Row]) -> _Taken:
+    return {(row["id"], row["token"]): (_STATES[row["state"]], _OUTCOMES[row["outcome"]]) for row in rows}
+
+
+def _answers(moves: Sequence[Finish] | Sequence[Release], taken: _Taken) -> Script[list[Ended]]:
     """What became of each move. One that matched nothing was either recorded before (a repeat after an unknown commit)
     or is fenced off."""
-    missing = [move for move in moves if not _matches(move, done)]
-    found: dict[UUID, Row] = {}
+    missing = [move.job_id for move in moves if (move.job_id, move.token) not in taken]
     if missing:
-        found = {row["id"]: row for row in (yield many("read_tokens", ids(move.job_id for move in missing)))}
-    return [_ended(move, done, found) for move in moves]
+        taken |= _taken((yield many("read_states", ids(missing))))
+    return [_ended(move, *taken.get((move.job_id, move.token), _REFUSED)) for move in moves]
 
 
-def _matches(move: Finish | Release, done: dict[UUID, Row]) -> bool:
-    """Two attempts at a job may end in one batch, one of them lost long ago: the token tells whose end was taken."""
-    row = done.get(move.job_id)
-    return row is not None and row[1] == move.token
-
-
-def _ended(move: Finish | Release, done: dict[UUID, Row], found: dict[UUID, Row]) -> Ended:
-    row = done.get(move.job_id)
-    if row is None or row[1] != move.token:
-        row = found.get(move.job_id)
-        if row is None or row["finished_token"] != move.token:
-            return Ended(job_id=move.job_id, state=None)
-    return Ended(job_id=move.job_id, state=_STATES[row["state"]], outcome=_OUTCOMES[row["outcome"]])
+def _ended(move: Finish | Release, state: State | None, outcome: Outcome | None) -> Ended:
+    return Ended(job_id=move.job_id, state=state, outcome=outcome)
 
 
 def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
@@ -211,12 +219,13 @@ def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
         )
 
 
-def _in_order(rows: Sequence[Row], watermark: Watermark | None) -> list[Claim]:
+def _in_order(want: Want, rows: Sequence[Row], watermark: Watermark | None = None) -> list[Claim]:
     """RETURNING promises no order. By position: this is done for every claimed row."""
-    ordered = sorted(rows, key=lambda row: (row[_RANK], row[_RUN_AT], row[0]))
+    ordered = sorted(rows, key=_ORDER)
     if ordered and watermark is not None:
         watermark.move(ordered[-1])
-    return [Claim(*row[:_CLAIM_FIELDS]) for row in ordered]
+    shared = (want.lease_id, want.queue)
+    return [Claim(*(row[:_CLAIM_FIELDS] + shared)) for row in ordered]
 
 
 def _keep_results(moves: Sequence[Finish]) -> Script[None]:
@@ -242,9 +251,12 @@ def split(data: bytes) -> list[bytes]:
 
 _job_id = attrgetter("job_id")
 JSON = "application/json"
-# A claim's fields are the first columns that every claim statement returns, in this order.
-_CLAIM_FIELDS = len(Claim.__struct_fields__)
-_KEY, _RANK, _RUN_AT = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 3)
+# A claim's fields but the last two are the first columns that every claim statement returns, in this order.
+_CLAIM_FIELDS = len(Claim.__struct_fields__) - 2
+_KEY, _RANK, _DUE = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 3)
+_ORDER = itemgetter(_RANK, _DUE, 0)
 # Twice as fast as calling the enum; this is done for every job.
 _STATES = {state.value: state for state in State}
+_COMPLETED: _End = (State.COMPLETED, Outcome.SUCCEEDED)
+_REFUSED: _End = (None, None)
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}

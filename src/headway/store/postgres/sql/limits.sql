@@ -90,8 +90,8 @@ set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1
     worker_id = :worker_id::uuid, claimed_at = coalesce(:now::timestamptz, now()), started_at = null,
     finished_at = null, outcome = null, wait_reason = null, progress = null, gate = null, gated = :gated::boolean
 where j.id = any(:id::uuid[]) and j.waiting = 1
-returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at;
+returning j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due;
 
 -- name: block_at_gates(id, gate)
 update headway.job j set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = full_.gate

@@ -45,8 +45,8 @@ claimed as (
         wait_reason = null, progress = null
     from clock
     where j.id = any(array(select due.id from due))
-    returning j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at
+    returning j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due
 ),
 leased as (
     insert into headway.lease (id, worker_id, until, jobs, keys)
@@ -54,7 +54,9 @@ leased as (
            array_agg(claimed.id), array_agg(claimed.key)
     from claimed, clock group by clock.now
 )
-select claimed.*, true as leased from claimed;
+select id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id, traceparent,
+       null as key, rank, due, true as leased
+from claimed;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, keys, now)
 insert into headway.lease (id, worker_id, until, jobs, keys)
@@ -63,8 +65,8 @@ values (:lease_id::uuid, :worker_id::uuid, coalesce(:now::timestamptz, now()) + 
 
 -- name: claimed_under(; lease_id)
 -- What a claim whose commit was left unknown has brought.
-select id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
-       traceparent, key, rank, run_at
+select id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
+       traceparent, key, rank, run_at as due
 from headway.job
 where id = any(array(select unnest(jobs) from headway.lease where id = :lease_id::uuid))
   and lease_id = :lease_id::uuid and state in ('running', 'cancelling')
@@ -133,11 +135,21 @@ join headway.job j on j.id = new.job_id and j.token = new.token and j.finished_t
 on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
+-- name: complete_jobs(id, token, ran; now)
+-- A success is one even if a cancel was on its way. Fenced as below.
+update headway.job j
+set state = 'completed', outcome = 'succeeded', finished_token = j.token, finished_at = coalesce(:now::timestamptz, now()),
+    started_at = coalesce(j.started_at, coalesce(:now::timestamptz, now()) - ended.ran * interval '1 second'),
+    error = null, losses = 0
+from unnest(:id::uuid[], :token::bigint[], :ran::float8[]) as ended(id, token, ran)
+where j.id = ended.id and j.token = ended.token and j.finished_token is distinct from ended.token
+returning j.id, j.token, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+
 -- name: finish_jobs(id, token, state, outcome, ran, error; now)
 -- Fenced by token. Deliberately no condition on `state`: with stale statistics the planner would walk the wrong index.
 update headway.job j
-set state = case when j.state = 'cancelling' and ended.state <> 'completed' then 'cancelled' else ended.state end,
-    outcome = case when j.state = 'cancelling' and ended.state <> 'completed' then 'cancelled' else ended.outcome end,
+set state = case when j.state = 'cancelling' then 'cancelled' else ended.state end,
+    outcome = case when j.state = 'cancelling' then 'cancelled' else ended.outcome end,
     finished_token = j.token,
     finished_at = coalesce(:now::timestamptz, now()),
     started_at = coalesce(j.started_at, coalesce(:now::timestamptz, now()) - ended.ran * interval '1 second'),
@@ -147,7 +159,7 @@ set state = case when j.state = 'cancelling' and ended.state <> 'completed' then
 from unnest(:id::uuid[], :token::bigint[], :state::text[], :outcome::text[], :ran::float8[], :error::json[])
      as ended(id, token, state, outcome, ran, error)
 where j.id = ended.id and j.token = ended.token and j.finished_token is distinct from ended.token
-returning j.id, j.token, j.state, j.outcome, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+returning j.id, j.token, (j.waiters or j.gated or j.deduped or j.doomed) as tied, j.state, j.outcome;
 
 -- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
 -- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
@@ -173,8 +185,9 @@ where j.id = back.id and j.token = back.token and j.finished_token is distinct f
 returning j.id, back.token, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id, back.reason,
           j.run_at, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
 
--- name: read_tokens(id)
-select id, token, finished_token, state, outcome from headway.job where id = any(:id::uuid[]);
+-- name: read_states(id)
+-- Where these jobs are, and which attempt at them ended last.
+select id, finished_token as token, state, outcome from headway.job where id = any(:id::uuid[]);
 
 -- name: archive_attempts(job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id; now)
 insert into headway.attempt (job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id)

@@ -75,8 +75,8 @@ set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, le
     worker_id = :worker_id, claimed_at = :now, started_at = null, outcome = null, wait_reason = null, progress = null,
     gate = null, gated = :gated
 where id = :id and waiting = 1
-returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at;
+returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
+          traceparent, key, rank, run_at as due;
 
 -- name: block_at_gates(id, gate)
 update headway_job set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = :gate

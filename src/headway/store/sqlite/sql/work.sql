@@ -2,6 +2,7 @@
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing. There is no ORDER BY: it would sort all ranks before the limit. The nested loop yields in order,
 -- because CROSS JOIN forbids to turn it round and INDEXED BY to read `j` in any other order.
+-- `due` is for the order of the rows only, and left as the number that it is.
 -- `finished_at` is not touched: it is null in every waiting job, and setting it would rewrite an index entry.
 update headway_job
 set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
@@ -20,8 +21,8 @@ where id in (
       and (j.expires_at is null or j.expires_at > :now)
     limit :limit
 )
-returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at, 0 as leased;
+returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
+          traceparent, key, rank, run_at as due, 0 as leased;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, now)
 insert into headway_lease (id, worker_id, until, jobs)
@@ -34,8 +35,8 @@ with recursive places(place, jobs) as (
     union all
     select place + 16, jobs from places where place + 16 < length(jobs)
 )
-select j.id, j.token, j.lease_id, j.kind, j.name, j.queue, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-       j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at
+select j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
+       j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due
 from places cross join headway_job j
 where j.id = substr(places.jobs, places.place, 16) and j.lease_id = :lease_id and j.state in ('running', 'cancelling')
 order by j.rank, j.run_at, j.id;
@@ -100,14 +101,23 @@ from headway_job where id = :job_id and token = :token and finished_token is not
 on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
+-- name: complete_jobs(id, token, ran; now)
+-- A success is one even if a cancel was on its way. Fenced as below.
+-- `batch` is given many rows at a time: RETURNING has a price per statement that exceeds the update's.
+with batch(id, token, ran) as materialized (values (:id, :token, :ran))
+update headway_job
+set state = 'completed', outcome = 'succeeded', finished_token = headway_job.token, finished_at = :now,
+    started_at = coalesce(started_at, :now - cast(batch.ran * 1000000 as integer)), error = null, losses = 0
+from batch
+where headway_job.id = batch.id and headway_job.token = batch.token and finished_token is not batch.token
+returning id, token, (waiters or gated or deduped or doomed) as tied;
+
 -- name: finish_jobs(id, token, state, outcome, ran, error; now)
--- Fenced by token. `batch` is given many rows at a time: RETURNING has a price per statement that exceeds the update's.
+-- Fenced by token.
 with batch(id, token, state, outcome, ran, error) as materialized (values (:id, :token, :state, :outcome, :ran, :error))
 update headway_job
-set state = case when headway_job.state = 'cancelling' and batch.state <> 'completed' then 'cancelled'
-                 else batch.state end,
-    outcome = case when headway_job.state = 'cancelling' and batch.state <> 'completed' then 'cancelled'
-                   else batch.outcome end,
+set state = case when headway_job.state = 'cancelling' then 'cancelled' else batch.state end,
+    outcome = case when headway_job.state = 'cancelling' then 'cancelled' else batch.outcome end,
     finished_token = headway_job.token,
     finished_at = :now,
     started_at = coalesce(started_at, :now - cast(batch.ran * 1000000 as integer)),
@@ -116,7 +126,7 @@ set state = case when headway_job.state = 'cancelling' and batch.state <> 'compl
     failures = failures + (batch.state = 'failed')
 from batch
 where headway_job.id = batch.id and headway_job.token = batch.token and finished_token is not batch.token
-returning id, token, state, outcome, (waiters or gated or deduped or doomed) as tied;
+returning id, token, (waiters or gated or deduped or doomed) as tied, state, outcome;
 
 -- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
 -- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
@@ -139,8 +149,9 @@ where id = :id and token = :token and finished_token is not :token
 returning id, :token as token, state, outcome, queue, attempt, error, claimed_at, started_at, worker_id, :reason as reason, run_at,
           (waiters or gated or deduped or doomed) as tied;
 
--- name: read_tokens(id)
-select id, token, finished_token, state, outcome from headway_job where id = :id;
+-- name: read_states(id)
+-- Where these jobs are, and which attempt at them ended last.
+select id, finished_token as token, state, outcome from headway_job where id = :id;
 
 -- name: archive_attempts(job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id; now)
 insert into headway_attempt (job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id)
