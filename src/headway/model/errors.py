@@ -2,37 +2,103 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
 from uuid import UUID
 
 
 class HeadwayError(Exception):
     """The root of everything Headway raises on purpose."""
 
+    code: ClassVar[str] = "error"
+    """What programs go by, in replies to messages and over HTTP; the words are for people."""
+
 
 class InvalidJob(HeadwayError):
     """A submission can't be accepted as it is; `field` names the part to mend."""
+
+    code = "invalid_job"
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
 
 
+class InvalidRequest(InvalidJob):
+    """What was asked can't be understood as it is; `field` names the part to mend."""
+
+    code = "invalid_request"
+
+
+class TooLarge(InvalidJob):
+    """A submission takes more room than there is for it."""
+
+    code = "too_large"
+
+
+class InvalidSchedule(HeadwayError):
+    """A schedule can't be accepted as it is; `field` names the part to mend."""
+
+    code = "invalid_schedule"
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NameTaken(HeadwayError):
+    """There is a schedule of that name."""
+
+    code = "conflict"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule {name!r} already: choose another name, or change that one")
+        self.field = "name"
+
+
+class VersionConflict(HeadwayError):
+    """A schedule was changed by somebody else since it was read."""
+
+    code = "conflict"
+
+    def __init__(self, name: str, version: int) -> None:
+        super().__init__(
+            f"schedule {name!r} has been changed meanwhile and is at version {version} now: "
+            "read it again, and repeat the change"
+        )
+        self.version = version
+
+
+class ScheduleNotFound(HeadwayError):
+    """There is no such schedule, or no longer."""
+
+    code = "not_found"
+
+    def __init__(self, schedule: UUID | str) -> None:
+        super().__init__(f"there is no schedule {schedule}: see `headway schedules list`")
+
+
 class UnknownFunction(HeadwayError):
     """No function of that name is registered here."""
+
+    code = "unknown_function"
 
 
 class IdTaken(HeadwayError):
     """The id belongs to a job with another content."""
 
+    code = "conflict"
+
     def __init__(self, job_id: UUID) -> None:
         super().__init__(
             f"job {job_id} exists with another content: submit with a new id, or repeat exactly the same submission"
         )
-        self.job_id = job_id
+        self.job_id = self.conflicting_job_id = job_id
 
 
 class Conflict(HeadwayError):
     """`on_conflict="reject"` met another open job of the same key."""
+
+    code = "conflict"
 
     def __init__(self, key: str, other: UUID) -> None:
         super().__init__(
@@ -46,6 +112,8 @@ class Conflict(HeadwayError):
 class JobNotFound(HeadwayError):
     """There is no such job (any more)."""
 
+    code = "not_found"
+
     def __init__(self, job_id: UUID) -> None:
         super().__init__(f"there is no job {job_id}: it was never accepted, was deleted, or retention removed it")
         self.job_id = job_id
@@ -53,6 +121,8 @@ class JobNotFound(HeadwayError):
 
 class IllegalMove(HeadwayError):
     """The job's state doesn't allow what was asked."""
+
+    code = "illegal_move"
 
 
 class LeaseLost(HeadwayError):
@@ -74,9 +144,15 @@ class WaitTimeout(HeadwayError, TimeoutError):
 class StoreUnavailable(HeadwayError):
     """The store can't be reached."""
 
+    code = "unavailable"
+
 
 class KeyBusy(StoreUnavailable):
     """Another transaction holds the key for too long."""
+
+
+class NotServed(StoreUnavailable):
+    """This process leaves such messages to others: put it back."""
 
 
 class SchemaError(HeadwayError):
