@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.rabbit import Rabbit, RabbitServer
 from tests.servers import Postgres, PostgresServer
 
 
@@ -34,3 +35,29 @@ def private_postgres() -> Iterator[PostgresServer]:
     """A server for this test alone, to be stopped, killed and started again."""
     with PostgresServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def rabbit() -> Iterator[Rabbit]:
+    """The RabbitMQ broker that all tests share; do it no harm.
+
+    It is our own, unless HEADWAY_TEST_AMQP_URL names another.
+    """
+    if url := os.environ.get("HEADWAY_TEST_AMQP_URL"):
+        yield Rabbit(url)
+        return
+    with RabbitServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _breakable_rabbit() -> Iterator[RabbitServer]:
+    with RabbitServer() as server:
+        yield server
+
+
+@pytest.fixture
+def private_rabbit(_breakable_rabbit: RabbitServer) -> RabbitServer:
+    """A broker to be killed, wiped and started again. One serves all such tests: a start takes seconds."""
+    _breakable_rabbit.start()
+    return _breakable_rabbit

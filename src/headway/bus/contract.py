@@ -1,0 +1,158 @@
+"""WAKE: what every bus promises. It carries wake-ups, and news for whoever wants them; never the truth.
+
+Everything sent over a bus may be lost, repeated or late. Whoever listens looks into the store when woken and, as a
+net, every now and then without: with a bus that drops everything only latency suffers.
+
+What is heard is told on the loop on which the bus was opened. `ring`, `call` and `emit` may come from any thread, never
+wait and never raise: what can't be sent is kept for a while, within bounds, then dropped and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Protocol
+from uuid import UUID
+
+import msgspec
+
+from headway.model.errors import ConfigurationError, HeadwayError
+from headway.model.states import Outcome, State
+
+MOST_IDS = 500
+"""Ids in one doorbell."""
+
+
+class BusUnavailable(HeadwayError):
+    """The bus can't be reached."""
+
+
+class Doorbell(msgspec.Struct, frozen=True):
+    """Jobs of this queue are due; the ids are a hint. Without ids: look at everything."""
+
+    queue: str
+    ids: Annotated[tuple[UUID, ...], msgspec.Meta(max_length=MOST_IDS)] = ()
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """What has become of a job; told at most once, and after the store has recorded it."""
+
+    event: str
+    job_id: UUID
+    kind: str
+    name: str
+    queue: str
+    state: State
+    outcome: Outcome | None
+    attempt: int
+    at: datetime
+
+    @property
+    def key(self) -> str:
+        """What subscriptions go by."""
+        return f"job.{self.state.value}"
+
+
+class Counters(msgspec.Struct):
+    """What a bus has done since it was made."""
+
+    rung: int = 0
+    """Doorbells handed to the broker."""
+    heard: int = 0
+    """Doorbells that a listener here took."""
+    refused: int = 0
+    """Doorbells that a listener here could not act on."""
+    emitted: int = 0
+    """Events handed to the broker."""
+    received: int = 0
+    """Events told to subscribers here."""
+    dropped_rings: int = 0
+    """Doorbells and calls that were not sent."""
+    dropped_events: int = 0
+    malformed: int = 0
+    """Messages that nobody could read."""
+    failed: int = 0
+    """Listeners that raised."""
+    reconnects: int = 0
+
+
+OnDoorbell = Callable[[Doorbell], bool]
+"""Whether this process can act on it."""
+OnCall = Callable[[], object]
+OnEvent = Callable[[Event], object]
+Stop = Callable[[], None]
+
+
+class Bus(Protocol):
+    """Wake-ups for queues and for single processes, and events."""
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there, as far as anybody knows."""
+
+    async def open(self) -> None:
+        """Connect. A bus that can't be reached now raises `BusUnavailable`; one lost later is reached for until it is
+        there again."""
+
+    async def join(self) -> None:
+        """Connect without waiting for the broker: it may be away, for as long as it likes, and is reached for until it
+        is there."""
+
+    async def close(self) -> None:
+        """Send what is still to be sent, if that takes no more than a moment, and end."""
+
+    def ring(self, doorbells: Sequence[Doorbell]) -> None:
+        """Wake whoever listens to these queues: all of them, or one, as the bus can."""
+
+    async def listen(self, queue: str, heard: OnDoorbell) -> None:
+        """Tell `heard` of the queue's doorbells. When it answers False, another process is told instead, where the bus
+        can choose, and this one hears no more of the queue until it says `ready`. After each reconnect, or whenever
+        rings may have been lost, it is told to look at everything."""
+
+    async def unlisten(self, queue: str) -> None: ...
+
+    def ready(self, queue: str) -> None:
+        """Doorbells of this queue can be acted on again. Look once yourself: what was rung meanwhile is not repeated.
+        Not from other threads."""
+
+    def call(self, channel: str) -> None:
+        """Wake whoever answers to this channel."""
+
+    async def on_call(self, channel: str, heard: OnCall) -> Stop:
+        """Tell `heard` of calls to this channel, and after each reconnect. Returns what ends it."""
+
+    def emit(self, events: Sequence[Event]) -> None:
+        """Tell subscribers, at most once."""
+
+    async def subscribe(self, pattern: str, heard: OnEvent) -> Stop:
+        """Tell `heard` of events: `job.completed` and the like, or `job.*`. Returns what ends it."""
+
+
+def doorbells(queue: str, ids: Sequence[UUID]) -> Iterator[Doorbell]:
+    """The doorbells for these due jobs, no more ids in each than it can carry."""
+    for start in range(0, len(ids), MOST_IDS):
+        yield Doorbell(queue, tuple(ids[start : start + MOST_IDS]))
+
+
+PATTERNS = ("job.*", *(f"job.{state.value}" for state in State))
+
+
+def check_pattern(pattern: str) -> None:
+    """A pattern that no event fits would wait for ever."""
+    if pattern not in PATTERNS:
+        raise ConfigurationError(f"no event is called {pattern!r}: subscribe to one of {', '.join(PATTERNS)}")
+
+
+def fits(pattern: str, event: Event) -> bool:
+    return pattern in {"job.*", event.key}
+
+
+def redacted(url: str) -> str:
+    """The address without its password and without its options, which may hold another."""
+    scheme, separator, rest = url.partition("://")
+    authority, _, path = rest.partition("?")[0].rpartition("@")
+    user = authority.partition(":")[0]
+    return f"{scheme}{separator}{user}:***@{path}" if authority else f"{scheme}{separator}{path}"
