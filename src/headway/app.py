@@ -6,6 +6,7 @@ Every call has a blocking form (`submit`) for plain code and an async one (`asub
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
@@ -15,19 +16,32 @@ import msgspec
 
 from headway.client import Client, refuse_on_loop
 from headway.clock import Clock, SystemClock, sleep
+from headway.components.announced import Announced
+from headway.components.cancel import cancel_jobs, delete_jobs
+from headway.components.schedule import retry_jobs, schedule_jobs
+from headway.components.shapes import record_of
+from headway.components.status import find_jobs, get_job
+from headway.declaring import Declared
 from headway.executors.call.arguments import called
-from headway.executors.call.functions import Options, Registry
+from headway.executors.call.functions import Options, Registry, main_module
 from headway.executors.call.provider import Provider, Services
+from headway.firing import AppScheduler, SchedulerSettings
 from headway.functions import Call, Decorator, JobFunction, JobOptions, accepted, in_class_body
 from headway.hooks import Hook, HookList, Hooks
-from headway.jobs import Job, decode_result, record_of
-from headway.model.errors import ConfigurationError, HeadwayError, InvalidJob, JobNotFound, UnknownFunction, WaitTimeout
+from headway.jobs import Job, decode_result
+from headway.kinds import load_kinds
+from headway.kinds.bodies import Bodies
+from headway.kinds.free import FreeKind
+from headway.model.errors import ConfigurationError, HeadwayError, UnknownFunction, WaitTimeout
 from headway.model.filters import JobFilter
-from headway.model.job import Accepted, JobRecord, Submission
+from headway.model.job import Accepted, JobRecord, Moved, Submission
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
-from headway.options import Base, SubmitOptions, build
+from headway.model.worker import FunctionInfo
+from headway.options import SubmitOptions
 from headway.results import read_chunks, read_result
+from headway.schedules import schedule_of
+from headway.scheduling import Scheduling
 from headway.serve import AppWorker, Plan, WorkerSettings
 from headway.store.contract import Store
 from headway.store.lending import Stores
@@ -41,13 +55,14 @@ T = TypeVar("T")
 _LONGEST_LOOK = 0.25
 
 
-class Headway:
+class Headway(Scheduling):
     """An app: a store, and the functions that run as jobs. Opens nothing before it is used.
 
-    `store` is `sqlite:///path.db`, `sqlite://` (memory, for tests) or `postgresql://user@host/database`.
+    `store` is `sqlite:///path.db`, `sqlite://` (memory, for tests) or `postgresql://user@host/database`. `bus` is
+    `amqp://user@host/vhost` where RabbitMQ is to wake the workers; without one the store does.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter per setting
         self,
         store: str = "sqlite:///headway.db",
         *,
@@ -55,10 +70,17 @@ class Headway:
         hooks: Hooks | None = None,
         clock: Clock | None = None,
         code_version: str | None = None,
+        bus: str | None = None,
+        name: str | None = None,
     ) -> None:
         self.url = store
+        self.bus = bus
         self.registry = Registry()
+        self.name = name or _module_of_caller()
+        """Whose the schedules in its code are, when several apps share a store; by default the module's name."""
         self.functions: dict[str, JobFunction[Any, Any]] = {}
+        self.declared: dict[str, JobFunction[Any, Any]] = {}
+        """Functions that run by themselves, by a schedule in the code."""
         self.services = services or Services()
         self.code_version = code_version
         self.reference: str | None = None
@@ -67,6 +89,7 @@ class Headway:
         self.hooks = HookList(hooks)
         self._stores = Stores(store, clock)
         self.client = Client(self._stores, self._clock)
+        self._announced = Announced(self._read_functions, self._clock, here=self.registry.info)
 
     # Functions
 
@@ -78,10 +101,11 @@ class Headway:
     def job(self, /, *, name: str | None = None, **options: Unpack[JobOptions]) -> Decorator: ...
     def job(self, target: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
         """Make a function, or a method of a service class, a job: `@app.job` or `@app.job(queue="mail", …)`."""
-        checked = Options.of(**options)
+        timed = options.pop("schedule", None)
+        checked, schedule = Options.of(**options), None if timed is None else schedule_of(timed)
 
         def decorate(function: Callable[..., Any]) -> JobFunction[..., Any]:
-            wrapped = JobFunction[..., Any](self, function, name, checked)
+            wrapped = JobFunction[..., Any](self, function, name, checked, schedule)
             if not in_class_body(function):
                 wrapped.register(function)
             return wrapped
@@ -113,15 +137,16 @@ class Headway:
     # Submitting
 
     def submit(self, kind: str, payload: Mapping[str, Any], **given: Unpack[SubmitOptions]) -> Job[Any]:
-        """Submit a job of any kind, by its payload: for kinds that plug-ins add. Give it a `name` among the options."""
+        """Submit a job of any kind, by the fields of its kind: for kinds that plug-ins add. Give it a `name` among the
+        options, unless its kind has one for it."""
         return self.block(self.asubmit(kind, payload, **given), "submit")
 
     async def asubmit(self, kind: str, payload: Mapping[str, Any], **given: Unpack[SubmitOptions]) -> Job[Any]:
-        """Submit a job of any kind, by its payload."""
-        if "name" not in given:
-            raise InvalidJob(f"a job of kind {kind!r} needs a name", field="name")
-        text = msgspec.json.encode(payload).decode()
-        return await self.submit_one(build(Base(kind=kind, name=given["name"], fields={}), text, given))
+        """Submit a job of any kind, by the fields of its kind. One that isn't installed here may be elsewhere."""
+        kinds = load_kinds()
+        bodies = Bodies(kinds, self._announced)
+        asked = await bodies.of_kind(kinds.get(kind) or FreeKind(kind), payload, given)
+        return await self.submit_one(asked.submission, asked.warnings)
 
     def submit_many(self, calls: Sequence[Call]) -> list[Job[Any]]:
         """Store all calls in one transaction: all of them, or none."""
@@ -133,7 +158,7 @@ class Headway:
         answers = await self.client.submit_many(submissions)
         pairs = [(submission, accepted(answer)) for submission, answer in zip(submissions, answers, strict=True)]
         return [
-            await self._earlier(submission, accepted) if accepted.deduplicated else self.job_of(submission, accepted)
+            await self._earlier(submission, accepted) if accepted.earlier else self.job_of(submission, accepted)
             for submission, accepted in pairs
         ]
 
@@ -145,20 +170,17 @@ class Headway:
 
     async def aget(self, job_id: UUID) -> Job[Any]:
         """The job as it is now. Raises JobNotFound."""
-        [record] = await self.client.call(lambda store: store.get([job_id]))
-        if record is None:
-            raise JobNotFound(job_id)
-        return await self._with_result(record)
+        return await self._with_result(await self.client.call(lambda store: get_job(store, job_id)))
 
     def jobs(self, **wanted: Any) -> list[Job[Any]]:
-        """Jobs that match, newest first: `state=`, `kind=`, `queue=`, `name=`, `tag=`, `since=`, `until=`, `limit=`…"""
+        """Jobs that match, newest first: `state=`, `kind=`, `queue=`, `name=`, `tags=`, `since=`, `until=`, `limit=`"""
         return self.block(self.ajobs(**wanted), "jobs")
 
     async def ajobs(self, **wanted: Any) -> list[Job[Any]]:
         """Jobs that match, newest first."""
         asked = _filter(wanted)
-        records = await self.client.call(lambda store: store.find(asked))
-        return [Job(record.id, record.state, record, self) for record in records]
+        page = await self.client.call(lambda store: find_jobs(store, asked))
+        return [Job(record.id, record.state, record, self) for record in page.jobs]
 
     def wait(self, job_id: UUID, timeout: float | None = None) -> Job[Any]:
         """The job when it has ended. Raises WaitTimeout."""
@@ -198,7 +220,7 @@ class Headway:
     async def acancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
         """Cancel jobs; returns their states now."""
         ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: store.cancel(ids, by=None, reason=reason)))
+        return _states(await self.client.call(lambda store: cancel_jobs(store, ids, by=None, reason=reason)))
 
     def retry(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Run ended jobs again, under the same id."""
@@ -207,7 +229,7 @@ class Headway:
     async def aretry(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Run ended jobs again, under the same id."""
         ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: store.retry(ids, by=None)))
+        return _states(await self.client.call(lambda store: retry_jobs(store, ids, by=None)))
 
     def release(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
@@ -216,7 +238,7 @@ class Headway:
     async def arelease(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
         ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: store.schedule(ids, None, by=None)))
+        return _states(await self.client.call(lambda store: schedule_jobs(store, ids, by=None)))
 
     def delete(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
@@ -225,7 +247,7 @@ class Headway:
     async def adelete(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
         ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: store.delete(ids, by=None)))
+        return _states(await self.client.call(lambda store: delete_jobs(store, ids, by=None)))
 
     # Settings
 
@@ -256,8 +278,16 @@ class Headway:
     # Life
 
     def worker(self, **settings: Any) -> AppWorker:
-        """A worker in this process: `async with app.worker(queues=["mail"], concurrency=50): …`"""
-        plan = Plan(
+        """A worker in this process: `async with app.worker(queues=["mail"], concurrency=50): …`; with `scheduler=True`
+        it fires schedules as well."""
+        return AppWorker(self._plan(), _settings(settings))
+
+    def scheduler(self, **settings: Any) -> AppScheduler:
+        """A scheduler in this process, for those who run one apart from the workers."""
+        return AppScheduler(self._plan(), _checked(SchedulerSettings, settings))
+
+    def _plan(self) -> Plan:
+        return Plan(
             stores=self._stores,
             client=self.client,
             registry=self.registry,
@@ -267,8 +297,14 @@ class Headway:
             clock=self._clock,
             reference=self.reference,
             code_version=self.code_version,
+            bus=self.bus,
+            declared=Declared(
+                source=self.name,
+                bodies=lambda: [function.declaration() for function in self.declared.values()],
+                registry=self.registry,
+                code_version=self.code_version,
+            ),
         )
-        return AppWorker(plan, _settings(settings))
 
     @contextmanager
     def staged(self, stores: Stores, clock: Clock) -> Iterator[None]:
@@ -292,9 +328,11 @@ class Headway:
 
     # What the handles of functions and jobs build on
 
-    async def submit_one(self, submission: Submission) -> Job[Any]:
+    async def submit_one(self, submission: Submission, warnings: tuple[str, ...] = ()) -> Job[Any]:
         accepted = await self.client.submit(submission)
-        if accepted.deduplicated:
+        if warnings:
+            accepted = msgspec.structs.replace(accepted, warnings=(*warnings, *accepted.warnings))
+        if accepted.earlier:
             return await self._earlier(submission, accepted)
         return self.job_of(submission, accepted)
 
@@ -325,25 +363,35 @@ class Headway:
         function = self.registry.get(called(record.payload)) if record.kind == "call" else None
         return function.returns.decode(data) if function else decode_result(data)
 
+    async def _read_functions(self) -> list[FunctionInfo]:
+        return await self.client.call(lambda store: store.functions())
+
     def block(self, call: Coroutine[Any, Any, T], name: str) -> T:
         return self.client.block(call, name=name)
+
+
+def _module_of_caller() -> str:
+    """The module in which the app is made, by the name under which others import it."""
+    module = str(sys._getframe(2).f_globals.get("__name__", "app"))
+    return main_module() if module == "__main__" else module
 
 
 def _ids(jobs: Sequence[Job[Any] | UUID]) -> list[UUID]:
     return [job.id if isinstance(job, Job) else job for job in jobs]
 
 
-def _states(verdicts: Sequence[State | HeadwayError]) -> list[State]:
+def _states(verdicts: Sequence[Moved | HeadwayError]) -> list[State]:
     for verdict in verdicts:
         if isinstance(verdict, HeadwayError):
             raise verdict
-    return [verdict for verdict in verdicts if isinstance(verdict, State)]
+    return [verdict.state for verdict in verdicts if isinstance(verdict, Moved)]
 
 
 def _filter(wanted: Mapping[str, Any]) -> JobFilter:
-    states = wanted.get("state", ())
-    rest = {name: value for name, value in wanted.items() if name != "state"}
-    return _checked(JobFilter, {"states": (states,) if isinstance(states, str) else tuple(states), **rest})
+    lists = {"states": wanted.get("state", ()), "tags": wanted.get("tags", wanted.get("tag", ()))}
+    asked = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in lists.items()}
+    rest = {name: value for name, value in wanted.items() if name not in {"state", "tags", "tag"}}
+    return _checked(JobFilter, {**asked, **rest})
 
 
 def _queue_changes(settings: Mapping[str, Any]) -> dict[str, Any]:

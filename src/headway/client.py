@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from headway.clock import Clock, sleep
+from headway.components.create import create_jobs
 from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy
 from headway.model.job import Accepted, Submission
 from headway.store.contract import Store
@@ -78,7 +79,7 @@ class Client:
 
     async def submit_many(self, jobs: Sequence[Submission]) -> list[Answer]:
         """Store jobs in one transaction, all or none: the first error is raised and nothing is stored."""
-        return await self._while_busy(lambda store: store.submit(jobs, partial=False))
+        return await self.call_patiently(lambda store: create_jobs(store, jobs, partial=False))
 
     def block(self, call: Coroutine[Any, Any, T], *, name: str) -> T:
         """Wait for a call from a plain thread. On a running loop this would stop the world: refused."""
@@ -107,22 +108,14 @@ class Client:
     async def try_again(self, job: Submission) -> Answer:
         """One whose key was in other hands; nobody else waits meanwhile."""
         try:
-            [answer] = await self._while_busy(lambda store: store.submit([job], partial=False))
+            [answer] = await self.call_patiently(lambda store: create_jobs(store, [job], partial=False))
         except HeadwayError as error:
             return error
         return answer
 
-    async def _while_busy(self, act: Callable[[Store], Awaitable[T]]) -> T:
-        """Ask again until all keys are free, for a while."""
-        started, wait = self._clock.monotonic(), 0.01
-        while True:
-            try:
-                return await self.call(act)
-            except KeyBusy:
-                if self._clock.monotonic() - started > BUSY_PATIENCE:
-                    raise
-            await sleep(self._clock, wait)
-            wait = min(wait * 2, 0.1)
+    async def call_patiently(self, act: Callable[[Store], Awaitable[T]]) -> T:
+        """`act` on the store, from any loop; what is in other hands is waited for."""
+        return await while_busy(lambda: self.call(act), self._clock)
 
     def _at_home(self) -> Home:
         home = self._home
@@ -138,6 +131,19 @@ class Client:
         if self._pid != os.getpid():
             self._pid, self._lock, self._batchers = os.getpid(), threading.Lock(), WeakKeyDictionary()
         return self._lock
+
+
+async def while_busy(act: Callable[[], Awaitable[T]], clock: Clock, patience: float = BUSY_PATIENCE) -> T:
+    """Ask again until all keys are free, for a while."""
+    started, wait = clock.monotonic(), 0.01
+    while True:
+        try:
+            return await act()
+        except KeyBusy:
+            if clock.monotonic() - started > patience:
+                raise
+        await sleep(clock, wait)
+        wait = min(wait * 2, 0.1)
 
 
 def refuse_on_loop(name: str) -> None:
@@ -216,7 +222,7 @@ class _Gathering:
         """A batch that the store refuses as a whole is split: a row that fails, fails only its own caller."""
         jobs = [job for job, _ in batch]
         try:
-            answers = await self._client.call(lambda store: store.submit(jobs))
+            answers = await self._client.call(lambda store: create_jobs(store, jobs))
         except Exception as error:
             if isinstance(error, HeadwayError) and not isinstance(error, KeyBusy):
                 return _fail(batch, error)

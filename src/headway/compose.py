@@ -8,10 +8,9 @@ import os
 import sys
 from pathlib import Path
 
-import structlog
-
 from headway.app import Headway
 from headway.model.errors import ConfigurationError
+from headway.observe import rendering
 
 STORE = "HEADWAY_STORE"
 LEASE = "HEADWAY_LEASE"
@@ -51,23 +50,7 @@ def configure_logs(level: str, *, as_json: bool) -> None:
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise ConfigurationError(f"the log level must be debug, info, warning or error, not {level!r}")
-    renderer = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
-    logging.basicConfig(
-        level=max(number, logging.INFO), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    rendering.set_up(number, as_json=as_json)
 
 
 def _import(name: str) -> object:

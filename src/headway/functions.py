@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -12,9 +13,12 @@ import msgspec
 
 from headway.executors.call.functions import Function, Method, Options, Registry
 from headway.jobs import Job
+from headway.model.errors import ConfigurationError, InvalidJob, InvalidSchedule
 from headway.model.job import Accepted, Dedupe, OnConflict, OnParentFailure, Submission
 from headway.model.retry import Retry
-from headway.options import Base, SubmitOptions, build
+from headway.model.when import When
+from headway.options import Base, SubmitOptions, base_of_call, build
+from headway.schedules import Schedule
 from headway.store.scripts.submit import Answer
 from headway.transactional import asubmit_in, submit_in
 
@@ -31,6 +35,7 @@ class Host(Protocol):
     registry: Registry
     code_version: str | None
     functions: dict[str, JobFunction[Any, Any]]
+    declared: dict[str, JobFunction[Any, Any]]
 
     async def submit_one(self, submission: Submission) -> Job[Any]: ...
     def job_of(self, submission: Submission, accepted: Accepted) -> Job[Any]: ...
@@ -53,6 +58,8 @@ class JobOptions(TypedDict, total=False):
     retain: float | timedelta
     process: bool
     memory_limit: int
+    schedule: When | str | Schedule
+    """When it runs by itself: `cron(…)`, `every(…)`, `at(…)`, a plain cron expression, or a `Schedule` with more."""
 
 
 class Decorator(Protocol):
@@ -104,8 +111,16 @@ class Prepared(Generic[P, R]):
 class JobFunction(Generic[P, R]):
     """A function that can be called as ever, or submitted as a job."""
 
-    def __init__(self, app: Host, target: Callable[P, Any], name: str | None, options: Options) -> None:
+    def __init__(
+        self,
+        app: Host,
+        target: Callable[P, Any],
+        name: str | None,
+        options: Options,
+        schedule: Schedule | None = None,
+    ) -> None:
         functools.update_wrapper(self, target)
+        self._schedule = schedule
         self._app = app
         self._target = target
         self._name = name
@@ -160,26 +175,26 @@ class JobFunction(Generic[P, R]):
         function = Function.of(target, name=self._name, options=self._options, code_version=self._app.code_version)
         self._function = self._app.registry.add(function)
         self._app.functions[function.name] = self
-        self._base = _base_of(function)
+        self._base = base_of_call(function.name, function.options, function.code_version)
+        if self._schedule is not None:
+            self._app.declared[function.name] = self
+            # An annotation may name a class that is defined later: then the arguments are checked at the start.
+            with suppress(ConfigurationError):
+                self.declaration()
         return function
 
-
-def _base_of(function: Function) -> Base:
-    options = function.options
-    fields: dict[str, Any] = {
-        "queue": options.queue,
-        "priority": options.priority,
-        "timeout": options.timeout,
-        "retry": options.retry,
-        "key": options.key,
-        "on_conflict": options.on_conflict,
-        "on_parent_failure": options.on_parent_failure,
-        "expires_in": options.expires,
-        "tags": options.tags,
-        "retain": options.retain,
-        "code_version": function.code_version,
-    }
-    return Base(kind="call", name=function.name, fields=fields, dedupe=options.dedupe)
+    def declaration(self) -> dict[str, Any]:
+        """The function's schedule, as a body. Raises InvalidSchedule."""
+        function, schedule = self.function, self._schedule
+        assert schedule is not None
+        try:
+            payload = function.arguments.pack(schedule.args, schedule.kwargs)
+        except InvalidJob as error:
+            raise InvalidSchedule(
+                f"schedule: {error}; arguments for the jobs of a schedule go there: Schedule(…, args=(42,))",
+                field="schedule.args",
+            ) from error
+        return schedule.body(function.name, {"kind": "call", **msgspec.json.decode(payload)})
 
 
 def in_class_body(function: Callable[..., Any]) -> bool:

@@ -18,11 +18,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-import structlog
-
 from headway.jobs import Job
 from headway.model.job import Claim, Ended, Release
 from headway.model.states import State
+from headway.observe.logs import get_logger
 from headway.store.scripts.tend import Rescued
 from headway.worker.judge import Move
 from headway.worker.worker import Hooks as WorkerHooks
@@ -32,7 +31,7 @@ Hook = Callable[[Job[Any]], Awaitable[None] | None]
 LAST_CALLS = 30.0
 """Seconds for which a stopping worker waits for hooks."""
 
-log = structlog.get_logger("headway.hooks")
+log = get_logger("headway.hooks")
 
 
 class Hooks:

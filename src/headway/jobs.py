@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import JobFailed
-from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress, Submission
-from headway.model.states import Outcome, State, label
+from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress
+from headway.model.states import Outcome, State
 
 R = TypeVar("R")
 
@@ -132,48 +132,6 @@ class Job(Generic[R]):
             return self.result
         reason = self.error.message if self.error else self.state.value
         raise JobFailed(f"job {self.id} ({self.name}) is {self.state}: {reason}")
-
-
-def record_of(job: Submission, accepted: Accepted) -> JobRecord:
-    """The record of a job just accepted, without asking the store again."""
-    return JobRecord(
-        id=job.id,
-        kind=job.kind,
-        name=job.name,
-        key=job.conflict_key,
-        queue=job.queue,
-        priority=job.priority,
-        state=accepted.state,
-        label=label(accepted.state, due=accepted.run_at <= accepted.created_at, failures=0, wait_reason=None),
-        outcome=None,
-        payload=job.payload,
-        desired_at=accepted.run_at,
-        run_at=accepted.run_at,
-        created_at=accepted.created_at,
-        claimed_at=None,
-        started_at=None,
-        finished_at=None,
-        expires_at=job.expires_at,
-        attempt=0,
-        failures=0,
-        losses=0,
-        token=0,
-        timeout=job.timeout,
-        retry=job.retry,
-        error=None,
-        progress=None,
-        wait_reason=None,
-        hold=job.hold,
-        on_parent_failure=job.on_parent_failure,
-        tags=job.tags,
-        metadata=job.metadata,
-        created_by=job.created_by,
-        correlation_id=job.correlation_id,
-        traceparent=job.traceparent,
-        code_version=job.code_version,
-        worker=None,
-        after=job.after,
-    )
 
 
 def decode_result(data: bytes) -> Any:

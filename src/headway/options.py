@@ -5,17 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
 
+from headway.executors.call.functions import Options
 from headway.executors.contract import current_or_none
-from headway.jobs import Job
 from headway.model.errors import InvalidJob
 from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission
 from headway.model.retry import Retry, seconds
+
+
+class Identified(Protocol):
+    """A job as users hold it, as far as a submission needs it."""
+
+    @property
+    def id(self) -> UUID: ...
 
 
 class SubmitOptions(TypedDict, total=False):
@@ -28,7 +35,7 @@ class SubmitOptions(TypedDict, total=False):
     key: str
     on_conflict: str | OnConflict
     dedupe: Dedupe | float | timedelta | None
-    after: Sequence[Job[Any] | UUID]
+    after: Sequence[Identified | UUID]
     on_parent_failure: str | OnParentFailure
     retry: Retry | None
     timeout: float | timedelta | None
@@ -59,6 +66,24 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     fields: Mapping[str, Any]
     """Fields of `Submission` that hold for every job of it."""
     dedupe: Dedupe | float | None = None
+
+
+def base_of_call(name: str, options: Options, code_version: str | None) -> Base:
+    """What every call of a function starts from: what `@app.job` was told of it."""
+    fields: dict[str, Any] = {
+        "queue": options.queue,
+        "priority": options.priority,
+        "timeout": options.timeout,
+        "retry": options.retry,
+        "key": options.key,
+        "on_conflict": options.on_conflict,
+        "on_parent_failure": options.on_parent_failure,
+        "expires_in": options.expires,
+        "tags": options.tags,
+        "retain": options.retain,
+        "code_version": code_version,
+    }
+    return Base(kind="call", name=name, fields=fields, dedupe=options.dedupe)
 
 
 def build(base: Base, payload: str, given: Mapping[str, Any]) -> Submission:
@@ -121,10 +146,9 @@ def _choice(field: str, kind: type[OnConflict] | type[OnParentFailure]) -> Any:
     return read
 
 
-def _after(value: Sequence[Job[Any] | UUID]) -> dict[str, Any]:
-    if isinstance(value, Job | UUID):
-        value = [value]
-    return {"after": tuple(dict.fromkeys(job.id if isinstance(job, Job) else job for job in value))}
+def _after(value: Sequence[Identified | UUID] | Identified | UUID) -> dict[str, Any]:
+    jobs: Any = [value] if isinstance(value, UUID) or hasattr(value, "id") else value
+    return {"after": tuple(dict.fromkeys(job if isinstance(job, UUID) else job.id for job in jobs))}
 
 
 def _dedupe(value: Dedupe | float | timedelta, name: str, payload: str) -> Dedupe:

@@ -112,6 +112,9 @@ class Arguments:
             _add_default(schema["properties"].get(parameter.name), parameter.default)
         if shape.extra:
             schema["additionalProperties"] = msgspec.json.schema(shape.types[shape.extra])
+        by_name_only = sorted(shape.named.difference(parameter.name for parameter in shape.positional))
+        if by_name_only:
+            schema["x-keyword-only"] = by_name_only
         if shape.rest:
             schema["x-args"] = msgspec.json.schema(shape.type_of(shape.rest))
         return {**schema, "$defs": parts} if parts else schema

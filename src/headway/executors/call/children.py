@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 
 from headway.clock import Clock, Timer
 from headway.executors.call.endings import timed_out
@@ -38,8 +37,9 @@ from headway.executors.call.messages import (
 )
 from headway.executors.contract import Completed, Context, Ending, Lost, NoCode
 from headway.model.job import Claim, ErrorInfo
+from headway.observe.logs import get_logger
 
-_log = structlog.get_logger("headway.call")
+_log = get_logger("headway.call")
 _READ = 64 * 1024
 
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 
 import msgspec
-import structlog
 
 from headway.clock import Clock, SystemClock
 from headway.executors.call import capture
@@ -24,8 +23,9 @@ from headway.executors.call.threads import Threads
 from headway.executors.contract import Answer, Context, Defaults, Ending, NoCode
 from headway.model.errors import InvalidJob
 from headway.model.job import Claim
+from headway.observe.logs import get_logger
 
-_log = structlog.get_logger("headway.call")
+_log = get_logger("headway.call")
 
 
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):

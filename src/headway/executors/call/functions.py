@@ -167,6 +167,11 @@ class Registry:
         self._functions[function.name] = function
         return function
 
+    def info(self, name: str) -> FunctionInfo | None:
+        """A function as workers announce it."""
+        function = self.get(name)
+        return function.info() if function else None
+
     def infos(self) -> list[FunctionInfo]:
         """All functions as workers announce them. Raises ConfigurationError if one's annotations can't be resolved."""
         return [function.info() for function in self]

@@ -17,13 +17,12 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import structlog
-
 from headway.clock import Clock
 from headway.executors.contract import Context
 from headway.model.job import Claim
+from headway.observe.logs import get_logger
 
-_log = structlog.get_logger("headway.call")
+_log = get_logger("headway.call")
 _raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in_thread.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _withdraw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)(

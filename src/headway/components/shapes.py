@@ -1,0 +1,149 @@
+"""The one shape in which a job is shown, and an error: by REST, in messages and by the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from headway.model.errors import HeadwayError
+from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress, Submission
+from headway.model.states import Outcome, State, label
+from headway.store.scripts.submit import CREATED
+
+API = "/api/v1"
+
+
+class JobShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as others see it. Times are RFC 3339 in UTC, durations seconds. What it does (its payload) is not shown:
+    that may be long, and not everybody's business."""
+
+    id: UUID
+    kind: str
+    name: str
+    key: str
+    queue: str
+    priority: int
+    state: State
+    label: str
+    outcome: Outcome | None
+    desired_at: datetime
+    run_at: datetime
+    created_at: datetime
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    expires_at: datetime | None
+    attempt: int
+    max_attempts: int
+    failures: int
+    losses: int
+    timeout: float | None
+    progress: Progress | None
+    tags: tuple[str, ...]
+    metadata: dict[str, Any] | None
+    error: ErrorInfo | None
+    schedule_id: UUID | None
+    nominal_at: datetime | None
+    worker: str | None
+    after: tuple[UUID, ...]
+    wait_reason: str | None
+    hold: bool
+    created_by: str | None
+    correlation_id: str | None
+    result_url: str | None
+    output_url: str | None
+    output_location: str | None
+    """Where its output lies if not in the store."""
+    warnings: tuple[str, ...]
+    deduplicated: bool | msgspec.UnsetType = msgspec.UNSET
+    """Only in the answer to a submission for which this earlier job stands."""
+
+
+class ErrorShape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What went wrong: `type` is for programs, `message` for people, `field` is what to mend."""
+
+    type: str
+    message: str
+    field: str | None = None
+    conflicting_job_id: UUID | None = None
+
+
+def job_shape(job: JobRecord, *, warnings: Sequence[str] = (), deduplicated: bool = False) -> JobShape:
+    """The job as it is shown."""
+    told = {name: getattr(job, name) for name in _TOLD}
+    return JobShape(
+        **told,
+        max_attempts=job.retry.max_attempts if job.retry else 1,
+        result_url=f"{API}/jobs/{job.id}/result" if job.state is State.COMPLETED else None,
+        output_url=f"{API}/jobs/{job.id}/output" if job.attempt else None,
+        output_location=None,
+        warnings=tuple(warnings),
+        deduplicated=deduplicated or msgspec.UNSET,
+    )
+
+
+_TOLD = tuple(name for name in JobShape.__struct_fields__ if name in JobRecord.__struct_fields__)
+
+
+def error_shape(error: HeadwayError) -> ErrorShape:
+    """The error as it is told."""
+    return ErrorShape(
+        type=error.code,
+        message=str(error),
+        field=getattr(error, "field", None),
+        conflicting_job_id=getattr(error, "conflicting_job_id", None),
+    )
+
+
+def record_of(job: Submission, accepted: Accepted) -> JobRecord:
+    """The record of a job just accepted, without asking the store again."""
+    return JobRecord(
+        id=job.id,
+        kind=job.kind,
+        name=job.name,
+        key=job.conflict_key,
+        queue=job.queue,
+        priority=job.priority,
+        state=accepted.state,
+        label=label(accepted.state, due=accepted.run_at <= accepted.created_at, failures=0, wait_reason=None),
+        outcome=None,
+        payload=job.payload,
+        desired_at=accepted.run_at,
+        run_at=accepted.run_at,
+        created_at=accepted.created_at,
+        claimed_at=None,
+        started_at=None,
+        finished_at=None,
+        expires_at=_expiry(job, accepted),
+        attempt=0,
+        failures=0,
+        losses=0,
+        token=0,
+        timeout=job.timeout,
+        retry=job.retry,
+        error=None,
+        progress=None,
+        wait_reason=CREATED if job.staged and accepted.state is State.CREATING else None,
+        hold=job.hold,
+        on_parent_failure=job.on_parent_failure,
+        tags=job.tags,
+        metadata=job.metadata,
+        created_by=job.created_by,
+        correlation_id=job.correlation_id,
+        traceparent=job.traceparent,
+        code_version=job.code_version,
+        worker=None,
+        after=job.after,
+        schedule_id=job.schedule_id,
+        nominal_at=job.nominal_at,
+    )
+
+
+def _expiry(job: Submission, accepted: Accepted) -> datetime | None:
+    if job.expires_at is not None or job.expires_in is None:
+        return job.expires_at
+    return accepted.created_at + timedelta(seconds=job.expires_in)

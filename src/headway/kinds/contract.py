@@ -1,0 +1,44 @@
+"""What a kind of job promises to those who submit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from headway.model.job import Dedupe
+from headway.model.worker import FunctionInfo
+
+
+class Functions(Protocol):
+    """The functions that workers have announced."""
+
+    async def function(self, name: str) -> FunctionInfo | None: ...
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as far as its kind decides it; a body may overrule all but the payload."""
+
+    payload: str
+    """JSON, as the executor reads it."""
+    name: str | None
+    """What the job is called if nobody says; None: somebody must."""
+    fields: Mapping[str, Any] = {}
+    """Fields of `Submission`, such as `timeout` and `retry`."""
+    dedupe: Dedupe | float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Kind(Protocol):
+    """One kind of job, as it is asked for. The entry point is called without arguments and gives one."""
+
+    name: str
+    fields: type[msgspec.Struct] | None
+    """What a body has besides what all bodies have (`body.py`); None: anything. The descriptions of its fields
+    (`msgspec.Meta`) are shown to whoever gets one wrong, and make up the kind's part of the API's documentation."""
+    private: frozenset[str]
+    """Fields that must not travel through a broker, where others could read them."""
+
+    async def prepare(self, fields: Any, functions: Functions) -> Prepared:
+        """What becomes of these fields, an instance of `fields` (a dict where that is None). Raises InvalidJob."""

@@ -1,0 +1,1 @@
+"""OBSERVE: what Headway tells about itself while it works."""
