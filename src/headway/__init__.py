@@ -18,6 +18,8 @@ from headway.jobs import Job
 from headway.model.errors import Cancel, Fail, HeadwayError, Snooze
 from headway.model.job import Dedupe
 from headway.model.retry import Retry, Rule
+from headway.model.when import at, cron, every
+from headway.schedules import Schedule
 
 __all__ = [
     "Cancel",
@@ -29,7 +31,11 @@ __all__ = [
     "Job",
     "Retry",
     "Rule",
+    "Schedule",
     "Services",
     "Snooze",
+    "at",
+    "cron",
     "current",
+    "every",
 ]

@@ -11,10 +11,12 @@ from typing import Any, Self
 from uuid import UUID
 
 import msgspec
-import structlog
 
+from headway.bus import make_bus
+from headway.bus.contract import Bus
 from headway.client import Client
 from headway.clock import Clock
+from headway.declaring import Calendar, Declared
 from headway.executors import make_executors
 from headway.executors.call.functions import Registry
 from headway.executors.contract import Executor, Setup
@@ -22,11 +24,12 @@ from headway.hooks import HookCaller, HookList
 from headway.model.errors import ConfigurationError
 from headway.model.job import Claim
 from headway.model.limits import Retention
+from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.worker.worker import SLOTS, Options, Parts, Worker
 
-log = structlog.get_logger("headway.worker")
+log = get_logger("headway.worker")
 
 
 def tune_process() -> None:
@@ -46,6 +49,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 30.0
     name: str | None = None
     retention: Retention = Retention()
+    scheduler: bool = False
+    """Whether to fire schedules as well."""
 
     def options(self, code_version: str | None) -> Options:
         slots = (
@@ -57,6 +62,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             grace=self.grace,
             name=self.name,
             retention=self.retention,
+            fires=self.scheduler,
             code_version=code_version,
         )
 
@@ -73,6 +79,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     reference: str | None = None
     code_version: str | None = None
+    bus: str | None = None
+    """Where doorbells come from; without one the store rings."""
+    declared: Declared | None = None
+    """The schedules in its code."""
 
 
 class AppWorker:
@@ -83,7 +93,9 @@ class AppWorker:
         self._settings = settings
         self._store: Store | None = None
         self._executors: dict[str, Executor] = {}
+        self._bus: Bus | None = None
         self._caller: HookCaller | None = None
+        self._calendar: Calendar | None = None
         self.worker: Worker | None = None
         self.left = 0
         """Jobs that could not be stopped when the worker did: their threads still run."""
@@ -101,16 +113,22 @@ class AppWorker:
         plan = self._plan
         plan.client.adopt(store)
         await store.announce(plan.registry.infos())
+        self._calendar = Calendar(plan.declared, plan.stores, plan.clock)
+        await self._calendar.open(store, fires=self._settings.scheduler)
         self._executors = make_executors(self._setup())
         for executor in self._executors.values():
             await executor.start()
         self._caller = HookCaller(plan.hooks, plan.get)
+        if plan.bus:
+            self._bus = make_bus(plan.bus)
+            await self._bus.join()
         parts = Parts(
             store=store,
             executors=self._executors,
             stores=plan.stores,
             clock=plan.clock,
             hooks=self._caller,
+            bus=self._bus,
         )
         self.worker = Worker(parts, self._settings.options(plan.code_version))
         await self.worker.start()
@@ -119,6 +137,8 @@ class AppWorker:
         """Stop as gently as `grace` seconds allow; everything begun is recorded or given back."""
         if self.worker is None:
             return
+        if self._calendar is not None:
+            await self._calendar.close()
         await self.worker.stop(grace)
         if self._caller is not None:
             await self._caller.finish()
@@ -126,9 +146,14 @@ class AppWorker:
         await self._let_go()
 
     async def _let_go(self) -> None:
+        if self._calendar is not None:
+            await self._calendar.close()
         for executor in self._executors.values():
             await executor.close()
         self._executors = {}
+        if self._bus is not None:
+            bus, self._bus = self._bus, None
+            await bus.close()
         if self._store is not None:
             store, self._store = self._store, None
             self._plan.client.leave(store)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headway.clock import FakeClock
 from headway.model.errors import HeadwayError
-from headway.model.job import Accepted, Claim, Ended, ErrorInfo, Finish, JobRecord, Release, Submission
+from headway.model.job import Accepted, Claim, Ended, ErrorInfo, Finish, JobRecord, Moved, Release, Submission
 from headway.model.states import Outcome, State
 from headway.model.worker import WorkerInfo
 from headway.store.scripts.cancel import Verdict
@@ -123,21 +123,17 @@ class House:
 
     # Asking
 
-    async def cancel(self, job_id: UUID, by: str | None = "ann", reason: str = "not needed") -> Verdict:
-        [verdict] = await self.store.cancel([job_id], by=by, reason=reason)
-        return verdict
+    async def cancel(self, job_id: UUID, by: str | None = "ann", reason: str = "not needed") -> State | HeadwayError:
+        return found_in(await self.store.cancel([job_id], by=by, reason=reason))
 
-    async def retry(self, job_id: UUID, by: str | None = "ann") -> Verdict:
-        [verdict] = await self.store.retry([job_id], by=by)
-        return verdict
+    async def retry(self, job_id: UUID, by: str | None = "ann") -> State | HeadwayError:
+        return found_in(await self.store.retry([job_id], by=by))
 
-    async def schedule(self, job_id: UUID, run_at: datetime | None = None) -> Verdict:
-        [verdict] = await self.store.schedule([job_id], run_at, by="ann")
-        return verdict
+    async def schedule(self, job_id: UUID, run_at: datetime | None = None) -> State | HeadwayError:
+        return found_in(await self.store.schedule([job_id], run_at, by="ann"))
 
-    async def delete(self, job_id: UUID) -> Verdict:
-        [verdict] = await self.store.delete([job_id], by="ann")
-        return verdict
+    async def delete(self, job_id: UUID) -> State | HeadwayError:
+        return found_in(await self.store.delete([job_id], by="ann"))
 
     # Looking
 
@@ -168,6 +164,16 @@ def worker(name: str = "worker") -> WorkerInfo:
     return WorkerInfo(
         id=UUID(int=0xA << 120 | next(_ids)), name=name, host="here", pid=1, queues=("default",), slots=10
     )
+
+
+def found_in(verdicts: Sequence[Verdict]) -> State | HeadwayError:
+    """The state that one job is in after an act, or why nothing came of it."""
+    [verdict] = verdicts
+    return verdict.state if isinstance(verdict, Moved) else verdict
+
+
+def words(verdicts: Sequence[Verdict]) -> list[str]:
+    return [f"{it.before} → {it.state}" if isinstance(it, Moved) else type(it).__name__ for it in verdicts]
 
 
 def accepted(answer: Answer) -> Accepted:

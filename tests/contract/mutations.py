@@ -110,7 +110,59 @@ MUTATIONS = {
     "slots are not freed": Mutation(("free_slots",), "where ", "where false and ", "test_limits"),
     "a queue's retention is ignored": Mutation(("old_jobs",), r"q\.keep_completed", "null", "test_tending"),
     "a duty is taken from its holder": Mutation(("take_duty",), rf"\S*until <= {NOW}", ALWAYS, "test_tending"),
+    "jobs being cancelled are not counted": Mutation(("count_held",), ", 'cancelling'", "", "test_overview"),
+    "jobs due later count as due": Mutation(("count_waiting",), rf"run_at <= {NOW}", ALWAYS, "test_overview"),
+    "a pause is dated anew by every change": Mutation(
+        ("put_queue",), r"case when \S+paused and excluded\.paused\s+then", "case when false then", "test_why"
+    ),
+    "those behind a job count as before it": Mutation(("why_ahead", "why_line"), r"j\.id\) < ", "j.id) > ", "test_why"),
+    "more urgent jobs do not count as before a job": Mutation(("why_ahead",), r"r\.rank < \S+", NEVER, "test_why"),
+    "a job waits for its children": Mutation(("why_waits_for",), r"e\.child_id = ", "e.parent_id = ", "test_why"),
     "older code overwrites newer": Mutation(("put_function",), r"excluded\.code_version >= \S+", ALWAYS, "test_views"),
+    "a tick fires what is not due yet": Mutation(("due_schedules",), rf"due_at <= {NOW}", ALWAYS, "test_fire"),
+    "a tick takes those first that are due last": Mutation(
+        ("due_schedules",), "order by due_at", "order by due_at desc", "test_fire"
+    ),
+    "a schedule that has fired stays where it was": Mutation(
+        ("advance_schedules",), r"where (?:s\.id = new\.id|id = \?\d+)", r"\g<0> and false", "test_fire"
+    ),
+    "the next schedule is taken to be the last": Mutation(
+        ("next_due_schedule",), r"min\(due_at\)", "max(due_at)", "test_fire"
+    ),
+    "each skip is a line of its own": Mutation(("fold_skips",), r"\S*until_at < \S+", NEVER, "test_fire"),
+    "a skip goes on for whatever reason": Mutation(
+        ("fold_skips",), r"\S*reason = (?:new\.reason|\?\d+)", ALWAYS, "test_fire"
+    ),
+    "a skip goes on over the jobs behind it": Mutation(
+        ("fold_skips",), r"and \S*nominal_at = \(select max\([^)]*\)[^)]*\)", "", "test_fire_overlap"
+    ),
+    "the ledger is pruned whatever its age": Mutation(
+        ("prune_occurrences",), r"recorded_at < .*?(?=\s+order)", ALWAYS, "test_fire"
+    ),
+    "the ledger is read from its beginning": Mutation(
+        ("get_occurrences",), "order by nominal_at desc", "order by nominal_at", "test_fire"
+    ),
+    "what has fired before the clock was set back is forgotten": Mutation(
+        ("fired_times",), r"\S*job_id is not null", NEVER, "test_fire_clock"
+    ),
+    "schedules ahead of the clock are not seen": Mutation(
+        ("ahead_schedules",), rf"last_at > {NOW}", NEVER, "test_fire_clock"
+    ),
+    "schedules that a wrong clock has ended are not seen": Mutation(
+        ("ahead_schedules",), "next_at is null", NEVER, "test_fire_clock"
+    ),
+    "skips of times that are still to come are kept": Mutation(
+        ("drop_future_skips",), rf"until_at > {NOW}", NEVER, "test_fire_clock"
+    ),
+    "a change leaves the version as it was": Mutation(
+        ("update_schedule",), r"version = version \+ 1", "version = version", "test_schedules"
+    ),
+    "a deleted schedule leaves its ledger behind": Mutation(
+        ("delete_occurrences",), "where ", "where false and ", "test_schedules"
+    ),
+    "the schedules of all apps are taken for one's own": Mutation(
+        ("declared_schedules",), r"source = \S+", ALWAYS, "test_declare"
+    ),
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from headway.model.job import SUSPECT_LOSSES, UNPROVEN_LOSSES, Finish, Release
 from headway.model.states import Outcome, State
-from tests.contract.house import ERROR, TTL, House, ids
+from tests.contract.house import ERROR, TTL, House, ids, words
 
 
 async def test_a_job_is_rescued_when_its_lease_lapses_and_not_before(house: House) -> None:
@@ -241,11 +241,11 @@ async def test_cancels_answer_for_each_job_in_order(house: House) -> None:
     waiting = await house.submit()
     unknown = house.new_id()
     verdicts = await house.store.cancel([done.id, unknown, running.id, waiting], by=None, reason="")
-    assert [getattr(verdict, "value", type(verdict).__name__) for verdict in verdicts] == [
-        "completed",
+    assert words(verdicts) == [
+        "completed → completed",
         "JobNotFound",
-        "cancelling",
-        "cancelled",
+        "running → cancelling",
+        "scheduled → cancelled",
     ]
 
 
@@ -309,18 +309,14 @@ async def test_only_a_job_that_has_ended_can_be_retried(house: House) -> None:
     waiting = await house.submit(queue="other")
     claim = await house.running()
     verdicts = await house.store.retry([waiting, claim.id, house.new_id()], by=None)
-    assert [type(verdict).__name__ for verdict in verdicts] == ["IllegalMove", "IllegalMove", "JobNotFound"]
+    assert words(verdicts) == ["IllegalMove", "IllegalMove", "JobNotFound"]
 
 
 async def test_only_a_job_on_hold_can_be_released(house: House) -> None:
     claim = await house.running()
     held = await house.submit(hold=True)
     verdicts = await house.store.schedule([claim.id, held, house.new_id()], None, by=None)
-    assert [getattr(verdict, "value", type(verdict).__name__) for verdict in verdicts] == [
-        "IllegalMove",
-        "scheduled",
-        "JobNotFound",
-    ]
+    assert words(verdicts) == ["IllegalMove", "creating → scheduled", "JobNotFound"]
 
 
 async def test_start_and_end_of_an_attempt_are_told_by_the_stores_clock(house: House) -> None:

@@ -69,13 +69,19 @@ async def test_jobs_are_found_by_what_they_are(house: House) -> None:
         {"name": "mail.send"},
         {"name_prefix": "mail."},
         {"key": "k"},
-        {"tag": "vip"},
-        {"tag": "daily"},
+        {"tags": ("vip",)},
+        {"tags": ("daily", "vip")},
         {"created_by": "ann"},
-        {"kind": "http", "queue": "mail", "tag": "vip", "states": ("pending",)},
+        {"kind": "http", "queue": "mail", "tags": ("vip",), "states": ("pending",)},
     ):
         assert await found(house, **wanted) == [job_id], wanted
-    for wanted in ({"kind": "script"}, {"tag": "vi"}, {"name_prefix": "ail"}, {"queue": "mail", "key": "other"}):
+    for wanted in (
+        {"kind": "script"},
+        {"tags": ("vi",)},
+        {"tags": ("vip", "weekly")},
+        {"name_prefix": "ail"},
+        {"queue": "mail", "key": "other"},
+    ):
         assert await found(house, **wanted) == [], wanted
 
 

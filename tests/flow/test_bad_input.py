@@ -13,9 +13,11 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
+from uuid_utils.compat import uuid7
 
 from headway import Headway, HeadwayError, Retry, Rule
 from headway.model.errors import ConfigurationError, InvalidJob, SchemaError, StoreUnavailable, UnknownFunction
+from headway.model.job import Submission
 from headway.model.states import State
 from tests.flow.conftest import sqlite_url
 from tests.flow.processes import Processes, Project
@@ -260,18 +262,22 @@ async def test_a_corrupt_row_fails_and_says_so_and_others_go_on(app: Headway, pa
     assert len(await app.ajobs(state="failed")) == 1
 
 
+async def by_hand(app: Headway, payload: str, **options: Any) -> UUID:
+    """A job stored past all checks."""
+    job = Submission(id=uuid7(), kind="call", name="by hand", payload=payload, **options)
+    return (await app.client.submit(job)).job_id
+
+
 async def test_a_call_stored_by_others_that_does_not_fit_fails_and_says_so(app: Headway) -> None:
     @app.job(name="welcome")
     async def welcome(user: int) -> int:
         return user
 
     async with app.worker():
-        good = await app.asubmit("call", {"function": "welcome", "args": [5]}, name="by hand")
-        assert (await good.finished(10)).result == 5
-        wrong = await app.asubmit(
-            "call", {"function": "welcome", "args": ["x"]}, name="by hand", retry=Retry(max_attempts=3)
-        )
-        ended = await wrong.finished(10)
+        good = await by_hand(app, '{"function": "welcome", "args": [5]}')
+        assert (await app.await_ended(good, 10)).result == 5
+        wrong = await by_hand(app, '{"function": "welcome", "args": ["x"]}', retry=Retry(max_attempts=3))
+        ended = await app.await_ended(wrong, 10)
     assert (ended.state, ended.attempt) == (State.FAILED, 1), "another attempt would not understand it either"
     assert ended.error is not None
     assert "welcome: the argument 'user' must be int" in ended.error.message

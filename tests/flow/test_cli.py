@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from headway.cli import cli
 from tests.flow.conftest import sqlite_url
 from tests.flow.processes import Processes, Project
 from tests.flow.waiting import block_until
@@ -17,15 +23,28 @@ async def sell(product: str, count: int = 1) -> str:
 """
 
 
-def test_every_command_explains_itself(processes: Processes) -> None:
-    commands = ["", "worker", "demo", "migrate", "functions", "check", "bench"]
-    started = [processes.headway(*command.split(), "--help", COLUMNS="120", NO_COLOR="1") for command in commands]
-    for process in started:
-        assert process.ended() == 0
-        assert "Usage:" in process.text()
-        for flag in re.findall(r"--[a-z-]+", process.text()):
-            line = next(line for line in process.text().splitlines() if flag in line)
-            assert len(line.split()) > 2, f"{flag} is not explained"
+def test_every_command_explains_itself() -> None:
+    for words in commands(get_command(cli)):
+        shown = CliRunner().invoke(cli, [*words, "--help"], env={"COLUMNS": "120", "NO_COLOR": "1"})
+        assert shown.exit_code == 0
+        assert "Usage:" in shown.output
+        for flag in re.findall(r"--[a-z-]+", shown.output):
+            line = next(line for line in shown.output.splitlines() if flag in line)
+            assert len(line.split()) > 2, f"{flag} of {words} is not explained"
+
+
+def commands(command: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    """The command and all below it."""
+    yield before
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, *before, name)
+
+
+def test_the_command_is_installed(processes: Processes) -> None:
+    process = processes.headway("--help", COLUMNS="120", NO_COLOR="1")
+    assert process.ended() == 0
+    for name in ("worker", "jobs", "queues", "workers", "doctor"):
+        assert f" {name} " in process.text()
 
 
 def test_without_a_command_there_is_help_and_a_wrong_one_is_named(processes: Processes) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import psutil
 import pytest
-from structlog.testing import capture_logs
 
 from headway import Cancel, Fail, Headway, Hooks, Job, Retry, Rule, Services, Snooze, current
 from headway.model.states import Outcome, State
 from tests.flow.processes import Project
 from tests.flow.waiting import block_until, until
+from tests.logs import captured
 
 
 async def test_a_failed_attempt_is_retried_until_it_works(app: Headway) -> None:
@@ -269,7 +269,7 @@ async def test_hooks_hear_of_what_the_store_has_recorded(store_url: str) -> None
             raise ValueError("broke")
         return 7
 
-    with capture_logs() as logs:
+    with captured() as logs:
         async with app.worker():
             await (await f.asubmit(False)).finished(10)
             await (await f.options(retry=Retry(max_attempts=2, wait=0.01)).asubmit(True)).finished(10)

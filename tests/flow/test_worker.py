@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from structlog.testing import capture_logs
 
 from headway import Headway, Job
 from headway.model.states import Outcome, State
@@ -20,6 +19,7 @@ from headway.serve import REPLACE
 from tests.flow.processes import Project
 from tests.flow.proxy import Proxy
 from tests.flow.waiting import block_until, until
+from tests.logs import captured
 
 LEASE = ("--lease", "2")
 
@@ -33,7 +33,7 @@ async def test_a_job_that_blocks_the_loop_for_three_leases_keeps_its_lease(app: 
         time.sleep(seconds)
         return "done"
 
-    with capture_logs() as logs:
+    with captured() as logs:
         async with app.worker(lease=0.7):
             job = await block.asubmit(2.3)
             done = await job.finished(10)

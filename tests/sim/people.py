@@ -14,11 +14,11 @@ import msgspec
 from headway.client import Client
 from headway.clock import sleep
 from headway.model.errors import HeadwayError, StoreUnavailable
-from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission
+from headway.model.job import Dedupe, Moved, OnConflict, OnParentFailure, Submission
 from headway.model.retry import Retry
-from headway.model.states import State
 from headway.store.contract import Store
 from headway.store.lending import Stores
+from headway.store.scripts.cancel import Verdict
 from tests.sim.check import Checker
 from tests.sim.loop import START
 from tests.sim.process import Database, Process
@@ -205,14 +205,12 @@ class Person:
         errands.unanswered.pop(job.id, None)
         self._checker.answered(job, answer)  # type: ignore[arg-type]
 
-    async def _insist(
-        self, what: str, ids: list[UUID], act: Callable[[Store], Awaitable[list[State | HeadwayError]]]
-    ) -> None:
+    async def _insist(self, what: str, ids: list[UUID], act: Callable[[Store], Awaitable[list[Verdict]]]) -> None:
         while True:
             try:
                 verdicts = await self._client.call(act)
             except StoreUnavailable:
                 await sleep(self._process.clock, 0.3)
             else:
-                words = [v.value if isinstance(v, State) else type(v).__name__ for v in verdicts]
+                words = [v.state.value if isinstance(v, Moved) else type(v).__name__ for v in verdicts]
                 return self._checker.tell(self._process.name, f"{what} answered", words)

@@ -15,6 +15,7 @@ import msgspec
 
 from headway.clock import Timer, sleep
 from headway.model.errors import KeyBusy, StoreUnavailable
+from headway.model.findings import Finding
 from headway.store.sql import Lane, SqlStore
 from headway.store.sqlite.driver import SqliteDriver
 from headway.store.statements import Script
@@ -154,12 +155,14 @@ class Connection:
         self._database = database
         self._lines = {lane: asyncio.Lock() for lane in Lane}
 
-    async def open(self) -> None: ...
+    async def open(self, patience: float | None = None) -> None: ...
     async def migrate(self) -> list[str]:
         return []
 
     async def close(self) -> None: ...
     async def vacuum(self) -> None: ...
+    async def examine(self) -> list[Finding]:
+        return []
 
     async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
         listener = (self._process, on_wake)

@@ -6,7 +6,8 @@ The store, the workers and the clients are the real ones; time, chance, ids, cra
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, MutableMapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -14,7 +15,6 @@ from unittest.mock import patch
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from headway.clock import sleep
 from headway.model.limits import Limit, QueueSettings, Rate
@@ -23,6 +23,7 @@ from headway.store.sqlite.rows import microseconds
 from headway.store.sqlite.runner import InlineRunner
 from headway.store.sqlite.session import Session
 from headway.worker.worker import Options, Parts, Worker
+from tests.logs import captured
 from tests.sim.check import Checker, Rules, Violation
 from tests.sim.loop import START, VirtualClock, VirtualLoop
 from tests.sim.people import Drawn, Errands, Person
@@ -311,22 +312,13 @@ def _rules(chance: Random) -> Rules:
 def _quiet(checker: Checker) -> Iterator[None]:
     """Of the engine's log only errors count, and each of them is a failure of the world."""
 
-    def note(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-        told = f"log: {event.get('event')} {event.get('error') or event.get('exception')}"
+    def note(line: Mapping[str, Any]) -> None:
+        told = f"log: {line['event']} {line.get('error') or line.get('exception')}"
         checker.violation = checker.violation or told
         checker.tell("LOG", told)
-        raise structlog.DropEvent
 
-    before = structlog.get_config()
-    structlog.configure(
-        processors=[structlog.processors.format_exc_info, note],
-        wrapper_class=structlog.make_filtering_bound_logger(40),
-        cache_logger_on_first_use=False,
-    )
-    try:
+    with captured(logging.ERROR, note):
         yield
-    finally:
-        structlog.configure(**before)
 
 
 def run(seed: int) -> Story:

@@ -17,31 +17,19 @@ import pytest
 
 from headway.clock import FakeClock
 from headway.model.errors import ConfigurationError, SchemaError, StoreUnavailable
-from headway.model.filters import JobFilter
 from headway.model.job import (
     Accepted,
-    Chunk,
     Claim,
-    Dedupe,
-    ErrorInfo,
-    Finish,
-    OnConflict,
-    OnParentFailure,
-    Release,
-    Report,
     Submission,
 )
-from headway.model.limits import Limit, QueueSettings, Rate, Retention
-from headway.model.states import Outcome, State
-from headway.model.worker import FunctionInfo, WorkerInfo
-from headway.store.scripts.watermark import START
+from headway.model.worker import WorkerInfo
 from headway.store.scripts.work import Want
 from headway.store.sql import Lane, SqlStore
 from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlite_store
 from headway.store.sqlite.rows import Plan, microseconds
 from headway.store.sqlite.session import Session
 from headway.store.sqlite.wake import LONGEST_PATH, wake_directory
-from headway.store.statements import Query, Script, Statement, load, many, one
+from headway.store.statements import Query, Script, Statement, many, one
 
 WORKER = WorkerInfo(id=uuid4(), name="w", host="h", pid=1, queues=("default",), slots=4)
 
@@ -432,26 +420,6 @@ async def test_a_jump_revives_no_lapsed_lease(tmp_path: Path) -> None:
     await store.close()
 
 
-# Every statement, once
-
-ELSEWHERE = {
-    "claimed_under",  # below: it serves to find out about an unknown commit, which there is none of here
-    "frozen_view",  # asked in transactions of others
-}
-
-
-async def test_every_statement_runs() -> None:
-    clock = FakeClock()
-    store = sqlite_store(":memory:", clock=clock, runner=InlineRunner())
-    driver = store._driver
-    assert isinstance(driver, SqliteDriver)
-    await store.open()
-    await _go_through_everything(store, clock)
-    unused = set(load("headway.store.sqlite.sql", "?")) - set(driver._parts.plans)
-    assert unused <= ELSEWHERE
-    await store.close()
-
-
 async def test_what_a_lease_holds_can_be_read_back() -> None:
     store = sqlite_store(":memory:", runner=InlineRunner())
     await store.open()
@@ -466,128 +434,6 @@ async def test_what_a_lease_holds_can_be_read_back() -> None:
     await store.cancel([claim.id for claim in got], by="me", reason="enough")
     assert (await store.renew(WORKER, 30.0, [])).cancels == {claim.id for claim in got}
     await store.close()
-
-
-async def _go_through_everything(store: SqlStore, clock: FakeClock) -> None:
-    await _submit_and_finish(store)
-    await _submit_with_keys(store)
-    await _change_minds(store)
-    await _meet_limits(store, clock)
-    await _tend(store, clock)
-
-
-async def _submit_and_finish(store: SqlStore) -> None:
-    await store.submit([job() for _ in range(3)])
-    assert await store.peek(["default", "none"]) == {"default": 0.0}
-    one_, two, three = await claims(store)
-    assert await store.report([Report(job_id=one_.id, token=1, ran=0.5, progress='{"done":1}')]) == {one_.id}
-    assert await store.append(one_, [Chunk(seq=0, stream="log", data=b"hello")])
-    ended = await store.finish([Finish.succeeded(one_, 1.0, b"1"), Finish.succeeded(two, 1.0, b"x" * 300_000)])
-    assert [end.state for end in ended] == [State.COMPLETED, State.COMPLETED]
-    assert [end.accepted for end in await store.finish([Finish.succeeded(two, 1.0, None)])] == [True]
-    [back] = await store.release([Release.retry(three, 1.0, 0.0, ErrorInfo("E", "no"), Outcome.FAILED)])
-    assert back.state is State.SCHEDULED
-    [three] = await claims(store)
-    await store.release([Release.snooze(three, 1.0, 0.0)])
-    assert len(await store.attempts(three.id)) == 1
-    assert len(await store.history(three.id)) >= 3
-    stored = await store.result(one_.id)
-    assert stored is not None
-    assert stored.data == b"1"
-    assert [chunk.data for chunk in await store.chunks(one_.id, 1)] == [b"hello"]
-    assert len(await store.chunks(two.id, 0, stream="result")) == 5
-
-
-async def _submit_with_keys(store: SqlStore) -> None:
-    [once, twice] = await store.submit([job(dedupe=Dedupe("d")), job(dedupe=Dedupe("d"))])
-    assert isinstance(once, Accepted)
-    assert isinstance(twice, Accepted)
-    assert twice.job_id == once.job_id
-    await store.cancel([once.job_id], by="me", reason="the place is free again")
-    [first] = await store.submit([job(key="k", on_conflict=OnConflict.WAIT, queue="q")])
-    [second] = await store.submit([job(key="k", on_conflict=OnConflict.WAIT, queue="q")])
-    [_] = await store.submit([job(key="k", on_conflict=OnConflict.SKIP, queue="q")])
-    assert isinstance(first, Accepted)
-    assert isinstance(second, Accepted)
-    assert second.state is State.BLOCKED
-    [held] = await store.submit([job(queue="q", after=(first.job_id,), on_parent_failure=OnParentFailure.HOLD)])
-    [kept] = await store.submit([job(queue="q", after=(first.job_id,), on_parent_failure=OnParentFailure.CANCEL)])
-    assert isinstance(held, Accepted)
-    assert isinstance(kept, Accepted)
-    await store.cancel([first.job_id], by="me", reason="why not")
-    records = await store.get([second.job_id, held.job_id, kept.job_id])
-    assert [record and record.state for record in records] == [State.SCHEDULED, State.BLOCKED, State.CANCELLED]
-    assert records[1] is not None
-    assert records[1].after == (first.job_id,)
-    assert await store.schedule([held.job_id], None, by="me") == [State.SCHEDULED]
-
-
-async def _change_minds(store: SqlStore) -> None:
-    doomed = job("doomed", queue="r")
-    await store.submit([doomed])
-    [claim] = (await store.claim(want(queue="r"))).claims
-    await store.finish([Finish.failed(claim, 1.0, ErrorInfo("E", "no"))])
-    assert await store.retry([doomed.id], by="me") == [State.SCHEDULED]
-    [claim] = (await store.claim(want(queue="r"))).claims
-    assert await store.delete([doomed.id], by="me") == [State.CANCELLING]
-    assert [end.state for end in await store.finish([Finish.cancelled(claim, 1.0, "deleted")])] == [State.CANCELLED]
-    assert await store.get([doomed.id]) == [None]
-    assert await store.attempts(doomed.id) == []
-
-
-async def _meet_limits(store: SqlStore, clock: FakeClock) -> None:
-    await store.set_queue(QueueSettings(name="s", max_running=5, rate=Rate(100, 1.0), key_max_running=1))
-    await store.set_key_limit("other", Limit(max_running=1))
-    await store.submit([job("same", queue="s") for _ in range(4)])
-    first = (await store.claim(want(queue="s"))).claims
-    assert len(first) == 1
-    assert (await store.claim(want(queue="s"))).claims == []
-    await store.reopen_gates()
-    await store.finish([Finish.succeeded(claim, 1.0, None) for claim in first])
-    assert len((await store.claim(want(queue="s"))).claims) == 1
-    assert (await store.limits()).queues["s"].rate == Rate(100, 1.0)
-    await store.set_key_limit("other", None)
-
-
-async def _tend(store: SqlStore, clock: FakeClock) -> None:
-    await store.renew(WORKER, 30.0, [uuid4()])
-    await store.renew(WORKER, 30.0, [], held=[uuid4()])
-    await store.submit([job(expires_in=5.0), job(hold=True), job(retain=60.0)])
-    assert len(await store.workers()) == 1
-    await store.announce([FunctionInfo(name="f", queue="default", defaults={}, parameters={})])
-    assert len(await store.functions()) == 1
-    clock.advance(10)
-    assert len(await store.expire()) == 1
-    clock.advance(30)
-    await store.look()
-    assert await store.rescue() != []
-    await store._driver.run(_forget, Lane.WRITE)
-    await store._driver.run(_orphan, Lane.WRITE)
-    clock.advance(10)
-    assert await store.sweep(grace=0) > 0
-    assert await store.sweep(grace=0) == 0
-    clock.step_wall(3600)
-    assert await store.take_duty("prune", uuid4(), 10.0)
-    assert not await store.take_duty("prune", uuid4(), 10.0)
-    assert (await store.prune(Retention(completed=0.0, failed=0.0), None)).removed > 0
-    assert await store.bury(0.0) == [WORKER.name]
-    await store.leave(WORKER.id)
-    await store.vacuum()
-    assert (await store.now()) == clock.now()
-    since = datetime(2030, 1, 1, tzinfo=UTC)
-    await store.find(JobFilter(states=("pending", "completed"), name_prefix="gr", tag="x", since=since))
-    await store.counts()
-
-
-def _forget() -> Script[None]:
-    """A promotion that was forgotten."""
-    [row] = yield one("due_candidates", queue="default", limit=1, closed=[], since=START)
-    yield many("block_at_gates", [(row["id"], None)])
-
-
-def _orphan() -> Script[None]:
-    """An edge from a job that is no more."""
-    yield many("insert_edges", [(uuid4(), uuid4(), "after")])
 
 
 def _limit(key: str) -> Script[None]:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from headway.cli import bench, store, worker
+from headway.cli import acts, bench, doctor, jobs, queues, store, worker
 from headway.model.errors import HeadwayError
 
 cli = typer.Typer(
@@ -21,7 +21,27 @@ cli.command("demo")(worker.demo)
 cli.command("migrate")(store.migrate)
 cli.command("functions")(store.functions)
 cli.command("check")(store.check)
+cli.command("workers")(queues.workers)
+cli.command("doctor")(doctor.doctor)
 cli.command("bench")(bench.bench)
+
+jobs_group = typer.Typer(help="Look at jobs and change them.", no_args_is_help=True)
+jobs_group.command("list")(jobs.list_jobs)
+jobs_group.command("show")(jobs.show)
+jobs_group.command("why")(jobs.why)
+jobs_group.command("output")(jobs.output)
+jobs_group.command("cancel")(acts.cancel)
+jobs_group.command("retry")(acts.retry)
+jobs_group.command("release")(acts.release)
+jobs_group.command("delete")(acts.delete)
+cli.add_typer(jobs_group, name="jobs")
+
+queues_group = typer.Typer(help="Look at queues, pause them, set their limits.", no_args_is_help=True)
+queues_group.command("list")(queues.list_queues)
+queues_group.command("pause")(queues.pause)
+queues_group.command("resume")(queues.resume)
+queues_group.command("set")(queues.set_queue)
+cli.add_typer(queues_group, name="queues")
 
 
 def main() -> None:

@@ -8,14 +8,13 @@ import sys
 import threading
 from types import FrameType
 
-import structlog
-
 from headway.clock import SystemClock
+from headway.observe.logs import get_logger
 
 RESTART_WAIT = 1.0
 QUICK_DEATH = 5.0
 
-log = structlog.get_logger("headway.processes")
+log = get_logger("headway.processes")
 
 
 class Supervisor:

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-import structlog
-
 from headway.clock import Clock, sleep
 from headway.model.errors import StoreUnavailable
 from headway.model.limits import Retention
+from headway.model.states import State
+from headway.observe import trail
+from headway.observe.logs import get_logger
 from headway.store.contract import Store
-from headway.store.scripts.tend import Rescued
+from headway.store.scripts.tend import Rescued, Stray
 
 LOOK_EVERY = 2.5
 SWEEP_EVERY = 30.0
@@ -22,7 +23,7 @@ VACUUM_AFTER = 20_000
 """Ends recorded by this process since the last vacuum that make another one worth its while."""
 DEAD_AFTER = 120.0
 
-log = structlog.get_logger("headway.duties")
+log = get_logger("headway.duties")
 
 
 class Tending:
@@ -59,6 +60,8 @@ class Tending:
             due = await store.look()
         if due.expired:
             await store.expire()
+        if due.stray:
+            self._taken_up(await store.take_up())
         return await store.reopen_gates() if due.closed else None
 
     async def sweep(self, store: Store) -> None:
@@ -78,8 +81,15 @@ class Tending:
             removed, after_id = removed + step.removed, step.after_id
             if after_id is None:
                 break
-        if removed:
-            log.info("duties.pruned", jobs=removed)
+        lines = await self._prune_ledger(store)
+        if removed or lines:
+            log.info("duties.pruned", jobs=removed, occurrences=lines)
+
+    async def _prune_ledger(self, store: Store) -> int:
+        removed = 0
+        while gone := await store.prune_ledger(self._retention.ledger):
+            removed += gone
+        return removed
 
     async def vacuum(self, store: Store) -> None:
         ended = self._ended()
@@ -93,6 +103,18 @@ class Tending:
         if rescued:
             log.warning("duties.rescued", jobs=len(rescued))
             self._on_rescued(rescued)
+
+    def _taken_up(self, strays: list[Stray]) -> None:
+        if strays:
+            log.warning("duties.schedule_lost", jobs=len(strays), help="their SCHEDULE messages have not come")
+        for stray in strays:
+            trail.changed(
+                "duties",
+                stray.job_id,
+                before=State.CREATING,
+                after=stray.state,
+                correlation_id=stray.correlation_id,
+            )
 
     async def _every(self, interval: float, duty: Callable[[], Awaitable[float | None]]) -> None:
         """A duty that fails is tried again at its next turn; one that knows when it is due next comes back earlier."""

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.errors import InvalidJob
+from headway.model.errors import InvalidRequest
 from headway.model.states import Label, State
 
 TimeField = Literal["created", "run", "started", "finished"]
@@ -24,18 +24,21 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     name_prefix: str | None = None
     key: str | None = None
-    tag: str | None = None
+    tags: tuple[str, ...] = ()
+    """All of them."""
     created_by: str | None = None
     time: TimeField = "created"
     since: datetime | None = None
     until: datetime | None = None
     cursor: UUID | None = None
     limit: int = 50
+    one_more: bool = False
+    """Give one job more than `limit`, if there is one: that tells whether another page follows."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= 1000:
-            raise InvalidJob(f"limit must be from 1 to 1000, not {self.limit}", field="limit")
+            raise InvalidRequest(f"limit must be from 1 to 1000, not {self.limit}", field="limit")
         known = {*State, *Label}
         for state in self.states:
             if state.lower() not in known:
-                raise InvalidJob(f"unknown state {state!r}: use one of {', '.join(sorted(known))}", field="state")
+                raise InvalidRequest(f"unknown state {state!r}: use one of {', '.join(sorted(known))}", field="state")

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.errors import InvalidJob
+from headway.model.errors import InvalidJob, TooLarge
 from headway.model.retry import Failure, Retry
 from headway.model.states import Outcome, State
 
@@ -74,6 +74,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[UUID, ...] = ()
     on_parent_failure: OnParentFailure = OnParentFailure.CANCEL
     hold: bool = False
+    staged: bool = False
+    """Stored as `creating`: a SCHEDULE message lets it go on, or the sweep does if that got lost."""
     expires_at: datetime | None = None
     expires_in: float | None = None
     retain: float | None = None
@@ -84,6 +86,12 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str | None = None
     traceparent: str | None = None
     code_version: str | None = None
+    schedule_id: UUID | None = None
+    nominal_at: datetime | None = None
+    """The schedule that made this job, and the time of its timetable that it stands for (None: run by hand)."""
+    fingerprint: bytes | None = None
+    """What tells a repeat, instead of the submission itself: of a body, which says the same even after the defaults
+    that it was completed with have changed."""
 
     def __post_init__(self) -> None:
         if not -100 <= self.priority <= 100:
@@ -95,13 +103,13 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
                 )
         size = len(self.payload) if self.payload.isascii() else len(self.payload.encode())
         if size > INLINE_LIMIT:
-            raise InvalidJob(
+            raise TooLarge(
                 f"the arguments of {self.name!r} take {size:,} bytes, the limit is {INLINE_LIMIT:,}: "
                 "store the data elsewhere and pass a reference to it",
                 field="payload",
             )
         if self.metadata is not None and len(msgspec.json.encode(self.metadata)) > METADATA_LIMIT:
-            raise InvalidJob(f"metadata must not exceed {METADATA_LIMIT:,} bytes of JSON", field="metadata")
+            raise TooLarge(f"metadata must not exceed {METADATA_LIMIT:,} bytes of JSON", field="metadata")
 
     @property
     def conflict_key(self) -> str:
@@ -114,8 +122,17 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
     def digest(self) -> bytes:
         """Equal for repeats of the same submission; tells a repeat from another job with the same id."""
+        if self.fingerprint is not None:
+            return self.fingerprint
         content = f"{self.kind}\0{self.name}\0{self.key}\0{self.queue}\0{self.priority}\0{self.payload}"
         return hashlib.blake2b(content.encode(), digest_size=16).digest()
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """What an act has done to a job; nothing, if both are the same."""
+
+    before: State
+    state: State
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +143,16 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     run_at: datetime
     created_at: datetime
     deduplicated: bool = False
+    repeated: bool = False
+    """The very same submission was accepted before: `state` tells what has become of it."""
     warnings: tuple[str, ...] = ()
+    replaced: tuple[tuple[UUID, Moved], ...] = ()
+    """The jobs that were cancelled for this one, or are to be."""
+
+    @property
+    def earlier(self) -> bool:
+        """The answer is a job that was there before."""
+        return self.deduplicated or self.repeated
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -184,6 +210,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     code_version: str | None
     worker: str | None
     after: tuple[UUID, ...]
+    schedule_id: UUID | None = None
+    nominal_at: datetime | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

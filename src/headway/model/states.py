@@ -67,6 +67,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 NO_CODE = "no_code"
 """The `wait_reason` of a parked job: no worker of its queue knows its function."""
+PARENT_FAILED = "parent_failed"
+"""The `wait_reason` of a job that a person must release because a parent didn't complete."""
 
 
 def may_follow(before: State, after: State) -> bool:

@@ -18,6 +18,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     queues: tuple[str, ...]
     slots: int
+    fires: bool = False
+    """Whether it fires schedules; a process that does nothing else serves no queues."""
     code_version: str | None = None
     started_at: datetime | None = None
     seen_at: datetime | None = None

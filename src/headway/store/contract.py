@@ -6,12 +6,13 @@ tells a repeat from a second act. Grouped by who uses it; `Store` is all of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from headway.model.filters import JobFilter
+from headway.model.findings import Finding
 from headway.model.job import (
     Attempt,
     Change,
@@ -26,12 +27,18 @@ from headway.model.job import (
     Submission,
 )
 from headway.model.limits import Limit, QueueSettings, Retention
+from headway.model.overview import QueueStats, Upkeep, WorkerStats
 from headway.model.states import State
+from headway.model.why import Why
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.store.scripts.cancel import Verdict
+from headway.store.scripts.dispatch import Outstanding
+from headway.store.scripts.fire import Fired
 from headway.store.scripts.gates import Limits
+from headway.store.scripts.ledger import Line
+from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord
 from headway.store.scripts.submit import Answer
-from headway.store.scripts.tend import Due, Rescued, Step
+from headway.store.scripts.tend import Due, Rescued, Step, Stray
 from headway.store.scripts.work import Claimed, Renewal, Want
 
 
@@ -94,10 +101,13 @@ class Tending(Protocol):
     """For the duties that keep a store in order; any number of processes may do them at once."""
 
     async def look(self) -> Due:
-        """Whether rescue, expire and reopen_gates have anything to do."""
+        """Whether rescue, expire, reopen_gates and take_up have anything to do."""
 
     async def rescue(self, limit: int = 100) -> list[Rescued]:
         """Take back the jobs of lapsed leases."""
+
+    async def take_up(self, grace: float = 5.0, limit: int = 500) -> list[Stray]:
+        """Let jobs go on that a message created, and whose SCHEDULE has not come for `grace` seconds."""
 
     async def expire(self, limit: int = 500) -> list[UUID]:
         """Cancel jobs that did not begin in time."""
@@ -134,24 +144,90 @@ class Views(Protocol):
     ) -> list[Chunk]: ...
     async def workers(self) -> list[WorkerInfo]: ...
     async def functions(self) -> list[FunctionInfo]: ...
-    async def counts(self) -> dict[str, dict[State, int]]: ...
+    async def counts(self) -> dict[str, dict[State, int]]:
+        """Reads every job there is: for tests. People look at `queue_stats`."""
+
+    async def outstanding(self, limit: int = 1000) -> Outstanding:
+        """Unclaimed due jobs of all queues, up to `limit` of each and priority, and when the next is due."""
+
     async def now(self) -> datetime: ...
+    async def queue_stats(self) -> list[QueueStats]:
+        """Queues with open jobs, workers or settings. Ended jobs, however many, cost nothing."""
+
+    async def worker_stats(self) -> list[WorkerStats]: ...
+    async def ids_starting(self, prefix: str, limit: int = 10) -> list[UUID]:
+        """Jobs whose id begins with these hexadecimal digits."""
+
+    async def why(self, job_id: UUID) -> Why | None:
+        """Why the job is not running now; None for an unknown one."""
+
+    async def upkeep(self, retention: Retention, cancel_patience: float = 60.0) -> Upkeep:
+        """What the duties have left undone."""
+
+    async def examine(self) -> list[Finding]:
+        """What the engine and its settings mean for our promises."""
 
 
 class Settings(Protocol):
     """For those who configure."""
 
     async def limits(self) -> Limits: ...
-    async def set_queue(self, settings: QueueSettings) -> None: ...
+    async def set_queue(self, queue: QueueSettings, *, by: str | None = None) -> None:
+        """All settings of a queue at once."""
+
+    async def change_queue(self, name: str, changes: Mapping[str, Any], *, by: str | None) -> QueueSettings:
+        """Some settings of a queue (fields of `QueueSettings`), the others stay; returns what holds now."""
+
     async def set_key_limit(self, key: str, limit: Limit | None) -> None: ...
     async def announce(self, functions: Sequence[FunctionInfo]) -> None: ...
 
 
-class Store(Jobs, Work, Tending, Views, Settings, Protocol):
+class Schedules(Protocol):
+    """For those who keep schedules, and for schedulers."""
+
+    async def create_schedule(self, draft: Draft, *, by: str | None) -> ScheduleRecord:
+        """Raises NameTaken."""
+
+    async def change_schedule(self, draft: Draft, version: int | None, *, by: str | None) -> ScheduleRecord:
+        """With a version: only if the schedule is still at it. Raises VersionConflict, NameTaken, ScheduleNotFound."""
+
+    async def pause_schedule(self, schedule_id: UUID, *, by: str | None, reason: str | None) -> ScheduleRecord: ...
+    async def resume_schedule(self, schedule_id: UUID, *, by: str | None) -> ScheduleRecord:
+        """Go on from now; the ledger tells what was missed."""
+
+    async def run_schedule(self, schedule_id: UUID, job_id: UUID, *, by: str | None) -> Answer:
+        """One job of it at once."""
+
+    async def delete_schedule(self, schedule_id: UUID) -> None: ...
+    async def declare_schedules(self, drafts: Sequence[Draft], source: str, code_version: str | None) -> list[str]:
+        """What an app's code says; returns what was left alone, as sentences."""
+
+    async def schedules(self, schedule_ids: Sequence[UUID]) -> list[Found | None]: ...
+    async def find_schedules(self, wanted: ScheduleFilter) -> list[Found]: ...
+    async def occurrences(self, schedule_id: UUID, *, before: datetime | None = None, limit: int = 100) -> list[Line]:
+        """The ledger, latest first."""
+
+    async def fire(self, *, previous: datetime | None = None, limit: int = 1000) -> Fired:
+        """Make the jobs of due schedules, each nominal time once, however many processes do this."""
+
+    async def put_aside(self, seconds: float) -> UUID | None:
+        """Leave the first due schedule alone for a while, because it can't be fired."""
+
+    async def realign(self, after_id: UUID | None, limit: int = 500) -> UUID | None:
+        """After the clock was set back: one step of bringing schedules back to the present."""
+
+    async def schedulers(self) -> int:
+        """How many processes fire schedules, by their signs of life."""
+
+    async def prune_ledger(self, age: float, limit: int = 1000) -> int:
+        """Remove lines of the ledger older than `age` seconds; how many went."""
+
+
+class Store(Jobs, Work, Tending, Views, Settings, Schedules, Protocol):
     """The single source of truth."""
 
-    async def open(self) -> None:
-        """Connect and check that the schema fits this code."""
+    async def open(self, patience: float | None = None) -> None:
+        """Connect and check that the schema fits this code. `patience`: seconds to wait for an absent server."""
 
     async def migrate(self) -> list[str]:
         """Bring the schema up to date; the names of the steps taken."""

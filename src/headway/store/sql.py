@@ -3,87 +3,42 @@ only, so they can't differ in meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Any
 from uuid import UUID
 
 from headway.clock import Clock
-from headway.model.filters import JobFilter
-from headway.model.job import (
-    Attempt,
-    Change,
-    Chunk,
-    Claim,
-    Ended,
-    Finish,
-    JobRecord,
-    Release,
-    Report,
-    Stored,
-    Submission,
-)
+from headway.model.job import Chunk, Claim, Ended, Finish, Release, Report, Submission
 from headway.model.limits import Limit, QueueSettings, Retention
-from headway.model.states import State
 from headway.model.worker import FunctionInfo, WorkerInfo
-from headway.store.scripts import cancel, gates, submit, tend, views, work
+from headway.store.driver import Driver, Lane
+from headway.store.looking import SqlViews
+from headway.store.scheduling import SqlSchedules
+from headway.store.scripts import cancel, gates, settings, submit, tend, views, work
 from headway.store.scripts.cancel import Verdict
 from headway.store.scripts.watermark import RESCAN, WALK_AGAIN, Walk, Watermark
 from headway.store.statements import Script, many, one
 
-T = TypeVar("T")
+__all__ = ["Driver", "Lane", "SqlStore"]
 
 LIMITS_AGE = 1.0
 """Seconds after which a changed limit is in force everywhere."""
 
 
-class Lane(Enum):
-    """What a script must not be held up by: each lane has a connection of its own where the engine profits."""
-
-    CLAIM = "claim"
-    WRITE = "write"
-    KEYED = "keyed"
-    READ = "read"
-
-
-class Driver(Protocol):
-    """What a dialect brings: connections, transactions, wake-ups."""
-
-    def __init__(self) -> None: ...
-
-    async def open(self) -> None: ...
-    async def migrate(self) -> list[str]: ...
-    async def close(self) -> None: ...
-
-    async def run(
-        self,
-        script: Callable[[], Script[T]],
-        lane: Lane,
-        *,
-        again: Callable[[], Script[T]] | None = None,
-        single: bool = False,
-    ) -> T:
-        """Run a script as one transaction (`single`: it is one statement and needs none around it). When the outcome
-        of a commit is unknown, `again` (or the script itself) finds out and makes good."""
-
-    async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]: ...
-    async def vacuum(self) -> None: ...
-
-
-class SqlStore:
+class SqlStore(SqlViews, SqlSchedules):
     """All methods of the `Store` contract, by scripts."""
 
     def __init__(self, driver: Driver, clock: Clock) -> None:
-        self._driver = driver
+        super().__init__(driver)
         self._clock = clock
         self._watermarks: dict[str, Watermark] = {}
         self._walks: dict[str, Walk] = {}
         self._limits: gates.Limits | None = None
         self._limits_read_at = 0.0
 
-    async def open(self) -> None:
-        await self._driver.open()
+    async def open(self, patience: float | None = None) -> None:
+        await self._driver.open(patience)
 
     async def migrate(self) -> list[str]:
         return await self._driver.migrate()
@@ -100,7 +55,8 @@ class SqlStore:
         if not partial:
             return await self._driver.run(lambda: submit.whole(batch), Lane.KEYED)
         if all(job.plain for job in batch):
-            return await self._driver.run(lambda: submit.plain(batch), Lane.WRITE, single=True)
+            one_statement = not any(job.staged for job in batch)
+            return await self._driver.run(lambda: submit.plain(batch), Lane.WRITE, single=one_statement)
         return await self._driver.run(lambda: submit.keyed(batch), Lane.KEYED)
 
     async def cancel(self, job_ids: Sequence[UUID], *, by: str | None, reason: str) -> list[Verdict]:
@@ -170,6 +126,9 @@ class SqlStore:
     async def rescue(self, limit: int = 100) -> list[tend.Rescued]:
         return await self._driver.run(lambda: tend.rescue(limit), Lane.WRITE)
 
+    async def take_up(self, grace: float = tend.STRAY_AFTER, limit: int = 500) -> list[tend.Stray]:
+        return await self._driver.run(lambda: tend.take_up(grace, limit), Lane.WRITE)
+
     async def expire(self, limit: int = 500) -> list[UUID]:
         return await self._driver.run(lambda: tend.expire(limit), Lane.WRITE)
 
@@ -192,59 +151,22 @@ class SqlStore:
     async def vacuum(self) -> None:
         await self._driver.vacuum()
 
-    # Views
-
-    async def get(self, job_ids: Sequence[UUID]) -> list[JobRecord | None]:
-        return await self._driver.run(lambda: views.get(job_ids), Lane.READ, single=True)
-
-    async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        return await self._driver.run(lambda: views.find(wanted), Lane.READ, single=True)
-
-    async def attempts(self, job_id: UUID) -> list[Attempt]:
-        return await self._driver.run(lambda: views.attempts(job_id), Lane.READ)
-
-    async def history(self, job_id: UUID) -> list[Change]:
-        return await self._driver.run(lambda: views.history(job_id), Lane.READ)
-
-    async def result(self, job_id: UUID) -> Stored | None:
-        return await self._driver.run(lambda: views.result(job_id), Lane.READ, single=True)
-
-    async def chunks(
-        self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
-    ) -> list[Chunk]:
-        return await self._driver.run(
-            lambda: views.chunks(job_id, attempt, stream, after_seq, limit), Lane.READ, single=True
-        )
-
-    async def workers(self) -> list[WorkerInfo]:
-        return await self._driver.run(views.workers, Lane.READ, single=True)
-
-    async def functions(self) -> list[FunctionInfo]:
-        return await self._driver.run(views.functions, Lane.READ, single=True)
-
-    async def counts(self) -> dict[str, dict[State, int]]:
-        return await self._driver.run(views.counts, Lane.READ, single=True)
-
-    async def now(self) -> datetime:
-        def script() -> Script[datetime]:
-            [row] = yield one("store_time")
-            moment: datetime = row["now_at"]
-            return moment
-
-        return await self._driver.run(script, Lane.READ, single=True)
-
     # Settings
 
     async def limits(self) -> gates.Limits:
-        return await self._driver.run(views.limits, Lane.READ)
+        return await self._driver.run(settings.limits, Lane.READ)
 
-    async def set_queue(self, settings: QueueSettings) -> None:
+    async def set_queue(self, queue: QueueSettings, *, by: str | None = None) -> None:
         self._limits = None
-        await self._driver.run(lambda: views.put_queue(settings), Lane.KEYED)
+        await self._driver.run(lambda: settings.put_queue(queue, by), Lane.KEYED)
+
+    async def change_queue(self, name: str, changes: Mapping[str, Any], *, by: str | None) -> QueueSettings:
+        self._limits = None
+        return await self._driver.run(lambda: settings.change_queue(name, changes, by), Lane.KEYED)
 
     async def set_key_limit(self, key: str, limit: Limit | None) -> None:
         self._limits = None
-        await self._driver.run(lambda: views.put_key_limit(key, limit), Lane.KEYED)
+        await self._driver.run(lambda: settings.put_key_limit(key, limit), Lane.KEYED)
 
     async def announce(self, functions: Sequence[FunctionInfo]) -> None:
         # Not on the lane of keys: a worker that starts needs no other connection for it than those it has.
@@ -260,7 +182,7 @@ class SqlStore:
         """Limits as of at most `LIMITS_AGE` ago: a claim mustn't cost a second query for what rarely changes."""
         now = self._clock.monotonic()
         if self._limits is None or now - self._limits_read_at > LIMITS_AGE:
-            self._limits = await self._driver.run(views.limits, Lane.CLAIM)
+            self._limits = await self._driver.run(settings.limits, Lane.CLAIM)
             self._limits_read_at = now
         return self._limits
 

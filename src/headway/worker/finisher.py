@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import structlog
-
 from headway.clock import Clock, sleep
 from headway.model.errors import KeyBusy, StoreUnavailable
 from headway.model.job import Ended, ErrorInfo, Finish, Release
+from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.worker.attempt import Attempt
 from headway.worker.judge import Move
@@ -23,7 +22,7 @@ Act = Callable[[Sequence[Any]], Awaitable[list[Ended]]]
 Recorded = Callable[[Attempt, Move, Ended], None]
 """Called once the store has answered, with what it made of an attempt's move."""
 
-log = structlog.get_logger("headway.worker")
+log = get_logger("headway.worker")
 
 
 class Finisher:

@@ -14,19 +14,19 @@ from collections.abc import Callable
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from headway.clock import Clock, sleep
 from headway.duties.tending import Tending
 from headway.model.errors import StoreUnavailable
 from headway.model.worker import WorkerInfo
+from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.lending import Stores
 
 STALL = 1.0
 """A loop that does not turn for this long is reported, with what holds it."""
 
-log = structlog.get_logger("headway.worker")
+log = get_logger("headway.worker")
 
 
 class Lease:

@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Sequence
 from uuid import UUID
 
-import structlog
-
 from headway.clock import Clock, wait_for
 from headway.model.errors import StoreUnavailable
 from headway.model.job import Claim
+from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.scripts.work import Want
 from headway.worker.attempt import Attempt
@@ -24,7 +23,7 @@ GATHER_SECONDS = 0.01
 PREFETCH_SECONDS = 0.05
 """Claim ahead only what is likely to begin within this time, so that long jobs are left to idle workers."""
 
-log = structlog.get_logger("headway.worker")
+log = get_logger("headway.worker")
 
 
 class Lane:
@@ -46,6 +45,8 @@ class Lane:
         self.idle = False
         self.peeked = False
         """Woken because the store said that a job is due."""
+        self.deaf = False
+        """Was too full to answer a doorbell, and hears no more of them until there is room."""
         self._pace = 0.0
         self._begun = 0
         self._paced_at = 0.0

@@ -11,10 +11,10 @@ from functools import partial
 from uuid import UUID
 
 import msgspec
-import structlog
 from uuid_utils.compat import uuid7
 
-from headway.clock import Clock, SystemClock, Timer, sleep, wait_for
+from headway.bus.contract import Bus
+from headway.clock import Clock, SystemClock, sleep
 from headway.duties.tending import Tending
 from headway.executors.contract import Executor
 from headway.model.errors import ConfigurationError, StoreUnavailable
@@ -22,29 +22,27 @@ from headway.model.job import Claim, Ended, Finish, Release
 from headway.model.limits import Retention
 from headway.model.retry import Random
 from headway.model.worker import WorkerInfo
+from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.lending import Stores
-from headway.store.scripts.cancel import worker_channel
-from headway.store.scripts.rows import later
 from headway.store.scripts.tend import Rescued
 from headway.worker.attempt import Attempt, Stop
 from headway.worker.finisher import Finisher
+from headway.worker.herald import Herald
 from headway.worker.judge import Move
 from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
 from headway.worker.lane import Intake, Lane, idle
 from headway.worker.output import Output
+from headway.worker.wakeups import Wakeups
 
 POLL = 1.0
 """Seconds between looks at the store when no wake-up comes."""
-LOOK_AFTER = 0.05
-"""Seconds after a claim until the worker asks when the next job is due."""
 REPORT_EVERY = 0.5
-LATER = later("")
 SLOTS = 100
 STOP_PATIENCE = 10.0
 """How long a stopping worker waits for jobs that it has told to stop."""
 
-log = structlog.get_logger("headway.worker")
+log = get_logger("headway.worker")
 
 
 class Hooks:
@@ -67,6 +65,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     code_version: str | None = None
     retention: Retention = Retention()
+    fires: bool = False
+    """Whether schedules are fired beside it."""
 
     def __post_init__(self) -> None:
         if not self.queues:
@@ -88,6 +88,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     random: Random = chance.random
     new_id: Callable[[], UUID] = uuid7
     hooks: Hooks = Hooks()
+    bus: Bus | None = None
+    """What rings for due jobs and hears of them; without one the store does."""
 
 
 class Worker:
@@ -114,9 +116,9 @@ class Worker:
         self._finisher = Finisher(parts.store, parts.clock, self._recorded)
         self._keeper = Keeper(self.info, self._leases, options.lease, parts.clock)
         self._keeper_thread: KeeperThread | None = None
-        self._look = asyncio.Event()
+        self._herald = Herald(parts.bus, parts.clock)
+        self._wakeups = Wakeups(self.id, parts.store, parts.clock, self._lanes, self._hurry)
         self._stop_listening: Callable[[], None] = lambda: None
-        self._asking: Timer | None = None
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop
 
@@ -129,6 +131,7 @@ class Worker:
             pid=os.getpid(),
             queues=tuple(queue for queue, lane in self._lanes.items() if lane.open),
             slots=sum(lane.slots for lane in self._lanes.values()),
+            fires=self.options.fires,
             code_version=self.options.code_version,
         )
 
@@ -145,14 +148,19 @@ class Worker:
     async def start(self) -> None:
         """Begin to serve; returns when jobs can be claimed."""
         self._loop = asyncio.get_running_loop()
-        self._stop_listening = await self._store.listen(self._heard)
+        self._stop_listening = await self._wakeups.listen(self._parts.bus)
         for queue, slots in self.options.queues.items():
             self._lanes[queue] = Lane(queue, slots)
         self._start_keeper()
-        self._services += [asyncio.create_task(act) for act in (self._finisher.run(), self._poll(), self._report())]
+        acts = (self._finisher.run(), self._wakeups.poll(self.options.poll), self._report())
+        self._services += [asyncio.create_task(act) for act in acts]
         for queue, slots in self.options.queues.items():
             self.start_queue(queue, slots)
         log.info("worker.started", worker=str(self.id), queues=dict(self.options.queues))
+
+    def wake(self) -> None:
+        """Look at all queues now."""
+        self._wakeups.all()
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop claiming, give back what has not begun, let the rest end within `grace` seconds, then stop it."""
@@ -183,12 +191,16 @@ class Worker:
         lane.open = False
         intake.cancel()
         await asyncio.wait([intake])
+        if self._parts.bus is not None:
+            await self._parts.bus.unlisten(queue)
         while lane.waiting:
             self._give_back(lane.waiting.popleft())
 
     # Claiming and running
 
     async def _serve(self, lane: Lane) -> None:
+        if self._parts.bus is not None:
+            await self._parts.bus.listen(lane.queue, self._wakeups.rung)
         intake = Intake(lane, self._store, self._leases, self._clock)
         while True:
             if not intake.worthwhile:
@@ -206,12 +218,14 @@ class Worker:
             self._take(lane, attempts)
             if wait is not None:
                 self._fill(lane)
-                self._ask_when_due(lane, empty=not attempts)
+                self._wakeups.claimed(lane, empty=not attempts)
                 await idle(lane, self._clock, wait)
 
     def _take(self, lane: Lane, attempts: Sequence[Attempt]) -> None:
         self._held.update(dict.fromkeys(attempts))
         lane.waiting.extend(attempts)
+        if attempts:
+            self._herald.began([attempt.claim for attempt in attempts])
 
     def _fill(self, lane: Lane) -> None:
         """Begin waiting jobs while there are free slots."""
@@ -257,6 +271,7 @@ class Worker:
         if end.accepted:
             self.ended += 1
             self._parts.hooks.ended(attempt.claim, move, end)
+            self._herald.ended(attempt.claim, end)
         else:
             self.fenced += 1
             log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
@@ -264,8 +279,18 @@ class Worker:
     def _let_go(self, attempt: Attempt) -> None:
         self._held.pop(attempt, None)
         self._leases.give(attempt.lease)
-        attempt.lane.in_hand -= 1
-        attempt.lane.freed.set()
+        lane = attempt.lane
+        lane.in_hand -= 1
+        lane.freed.set()
+        if lane.deaf:
+            self._hear_again(lane)
+
+    def _hear_again(self, lane: Lane) -> None:
+        """There is room again: look once, for what was rung meanwhile went to others."""
+        lane.deaf = False
+        lane.wake.set()
+        if self._parts.bus is not None:
+            self._parts.bus.ready(lane.queue)
 
     # Stopping single jobs
 
@@ -303,67 +328,6 @@ class Worker:
         ends = self._clock.monotonic() + limit
         while self.running > len(self._stuck) and (left := ends - self._clock.monotonic()) > 0:
             await sleep(self._clock, min(left, 0.02))
-
-    # Wake-ups
-
-    def wake(self) -> None:
-        """Look at all queues now."""
-        for lane in self._lanes.values():
-            lane.wake.set()
-
-    def _heard(self, channel: str) -> None:
-        """A ring for one queue, for this worker itself, or (after a reconnect) for all."""
-        if channel == worker_channel(self.id):
-            self._hurry()
-        elif channel == "":
-            self.wake()
-        elif channel.startswith(LATER):
-            self._look_when_due(channel.removeprefix(LATER))
-        elif channel in self._lanes:
-            # Jobs are due now. If others are quicker there is no need to ask when the next one is: it will ring.
-            self._lanes[channel].peeked = True
-            self._lanes[channel].wake.set()
-
-    def _look_when_due(self, queue: str) -> None:
-        if queue in self._lanes:
-            self._lanes[queue].peeked = False
-            self._look.set()
-
-    def _ask_when_due(self, lane: Lane, *, empty: bool) -> None:
-        """Ask when the next job is due: at once after an empty claim, unless that very answer led to it; soon after
-        one that took all there was, but not after each of many."""
-        if empty and not lane.peeked:
-            self._look.set()
-        elif not empty and self._asking is None:
-            self._asking = self._clock.call_later(LOOK_AFTER, self._ask)
-        lane.peeked = False
-
-    def _ask(self) -> None:
-        self._asking = None
-        self._look.set()
-
-    async def _poll(self) -> None:
-        """The net under all wake-ups: one question for all idle queues, at least every `poll` seconds."""
-        while True:
-            self._look.clear()
-            wait = self.options.poll
-            idle_lanes = {lane.queue: lane for lane in self._lanes.values() if lane.open and lane.idle}
-            if idle_lanes:
-                wait = min(wait, await self._wake_due(idle_lanes))
-            await wait_for(self._clock, self._look, wait)
-
-    async def _wake_due(self, lanes: Mapping[str, Lane]) -> float:
-        """Wake the lanes that have work; seconds until the next one will."""
-        try:
-            delays = await self._store.peek(list(lanes))
-        except StoreUnavailable as error:
-            log.warning("worker.poll_delayed", error=str(error))
-            return self.options.poll
-        for queue, delay in delays.items():
-            if delay <= 0:
-                lanes[queue].peeked = True
-                lanes[queue].wake.set()
-        return min((delay for delay in delays.values() if delay > 0), default=self.options.poll)
 
     # News of running jobs
 
@@ -434,8 +398,6 @@ class Worker:
             await self._keeper_thread.stop()
         for service in self._services:
             service.cancel()
-        if self._asking is not None:
-            self._asking.cancel()
         await asyncio.wait(self._services)
         try:
             await self._store.renew(self.info(), self.options.lease, self._leases.take_done(), held=[])

@@ -16,9 +16,9 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
-import structlog
 
 from headway.model.errors import ConfigurationError
+from headway.observe.logs import get_logger
 
 Connection = asyncpg.Connection
 
@@ -42,7 +42,7 @@ SERVER_SETTINGS = {**NAME, **SETTINGS}
 _BEGIN_POOLED = "; ".join(["begin", *(f"set local {name} = '{value}'" for name, value in SETTINGS.items())])
 _REFUSAL = "unsupported startup parameter"
 
-log = structlog.get_logger("headway.store")
+log = get_logger("headway.store")
 
 
 class Dialer:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import asyncpg
-import structlog
 
 from headway.clock import Clock, SystemClock, sleep
 from headway.model.errors import KeyBusy, SchemaError, StoreUnavailable
+from headway.model.findings import Finding
+from headway.observe.logs import get_logger
 from headway.store import migrations
+from headway.store.postgres import engine
 from headway.store.postgres.dialing import Connection as _Connection
 from headway.store.postgres.dialing import Dialer
 from headway.store.sql import Lane
@@ -21,6 +23,11 @@ T = TypeVar("T")
 
 CHANNEL = "headway_wake"
 MIGRATION_LOCK = 0x4845414457
+_MIGRATION_TABLE = (
+    "create schema if not exists headway;"
+    "create table if not exists headway.migration (number integer primary key, name text not null,"
+    " breaking boolean not null, applied_at timestamptz not null default now())"
+)
 
 _LOST = (
     OSError,
@@ -35,7 +42,7 @@ _LOST = (
 )
 _COLLISIONS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
-log = structlog.get_logger("headway.store")
+log = get_logger("headway.store")
 
 
 class PostgresDriver:
@@ -52,12 +59,11 @@ class PostgresDriver:
         self._on_wake: Callable[[str], None] | None = None
         self._closed = False
 
-    async def open(self) -> None:
+    async def open(self, patience: float | None = None) -> None:
         line = self._lanes[Lane.WRITE]
         async with line.lock:
-            connection = await self._connect_patiently(line)
-            async with connection.transaction():
-                applied = await _applied(connection)
+            connection = await self._connect_patiently(line, patience)
+            applied = await _applied(connection)
         migrations.check(migrations.load("headway.store.postgres.migrations"), applied)
 
     async def migrate(self) -> list[str]:
@@ -67,6 +73,7 @@ class PostgresDriver:
                 # Another process may be at it: this one, unlike all others, waits for its turn.
                 await connection.execute("set local lock_timeout = '60s'")
                 await connection.execute(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
+                await connection.execute(_MIGRATION_TABLE)
                 known = migrations.load("headway.store.postgres.migrations")
                 todo = migrations.missing(known, await _applied(connection))
                 for step in todo:
@@ -108,6 +115,9 @@ class PostgresDriver:
         finally:
             await connection.close()
 
+    async def examine(self, long_open: float = engine.LONG_OPEN) -> list[Finding]:
+        return await self.run(lambda: engine.examine(long_open), Lane.READ)
+
     async def run(
         self,
         script: Callable[[], Script[T]],
@@ -135,6 +145,8 @@ class PostgresDriver:
                 raise KeyBusy(f"rows are locked by another transaction for too long: {error}") from error
             except asyncpg.UndefinedTableError as error:
                 raise SchemaError(f"the store has no Headway tables: run `headway migrate` ({error})") from error
+            except asyncpg.InsufficientPrivilegeError as error:
+                raise StoreUnavailable(f"this user lacks rights in the store {redacted(self._url)}: {error}") from error
             except _LOST as error:
                 # asyncpg reports wrong parameters as InterfaceError too: those would be wrong again for ever.
                 if isinstance(error, asyncpg.InterfaceError) and not connection.is_closed():
@@ -173,9 +185,10 @@ class PostgresDriver:
         shared = [now if name == "now" else query.parameters[name] for name in statement.parameters]
         return await connection.fetch(statement.text, *columns, *shared)
 
-    async def _connect_patiently(self, line: _Line) -> _Connection:
+    async def _connect_patiently(self, line: _Line, patience: float | None = None) -> _Connection:
         """The line's connection, waiting for a server that is just not there, up to `patience` seconds."""
         started, wait = self._clock.monotonic(), 0.05
+        patience = self._patience if patience is None else patience
         while True:
             if line.connection is not None and not line.connection.is_closed():
                 return line.connection
@@ -189,7 +202,7 @@ class PostgresDriver:
             except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
                 raise StoreUnavailable(f"can't use the store {redacted(self._url)}: {error}") from error
             except _LOST as error:
-                if self._clock.monotonic() - started > self._patience:
+                if self._clock.monotonic() - started > patience:
                     raise StoreUnavailable(
                         f"can't reach the store {redacted(self._url)}: {str(error) or type(error).__name__}; "
                         "check that PostgreSQL runs there and the address is right"
@@ -238,11 +251,9 @@ async def _undo(connection: _Connection) -> None:
 
 
 async def _applied(connection: _Connection) -> dict[int, bool]:
-    await connection.execute(
-        "create schema if not exists headway;"
-        "create table if not exists headway.migration (number integer primary key, name text not null,"
-        " breaking boolean not null, applied_at timestamptz not null default now())"
-    )
+    """The steps taken so far. Only reads: a worker's user need not be allowed to make tables."""
+    if await connection.fetchval("select to_regclass('headway.migration') is null"):
+        return {}
     rows = await connection.fetch("select number, breaking from headway.migration")
     return {row["number"]: row["breaking"] for row in rows}
 

@@ -7,14 +7,14 @@ from datetime import datetime
 from uuid import UUID
 
 from headway.model.errors import Conflict, HeadwayError, IllegalMove, JobNotFound, KeyBusy
-from headway.model.job import ErrorInfo, OnConflict, encode
+from headway.model.job import ErrorInfo, Moved, OnConflict, encode
 from headway.model.states import Outcome, State
 from headway.store.scripts import settle
 from headway.store.scripts.rows import attempt_row, ids
 from headway.store.statements import Row, Script, many, one
 
-Verdict = State | HeadwayError
-"""The job's state after the act, or why it couldn't be done."""
+Verdict = Moved | HeadwayError
+"""The job's state before and after the act, or why it couldn't be done."""
 RETRIED = "retried"
 """The `wait_reason` of a job that a person's retry put into its key's line: its age doesn't tell its place there."""
 
@@ -22,7 +22,7 @@ RETRIED = "retried"
 def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[list[Verdict]]:
     """Waiting jobs are cancelled at once; running ones go `cancelling` and their worker is told."""
     error = encode(ErrorInfo("Cancelled", reason))
-    yield from _lock(job_ids)
+    before = yield from _lock(job_ids)
     waiting = yield many("cancel_waiting", [(job_id, Outcome.CANCELLED.value, error) for job_id in job_ids])
     running = yield many("cancel_running", ids(job_ids))
     if running:
@@ -36,7 +36,11 @@ def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[li
     if tied:
         yield from settle.settle(tied)
     states = yield from _states(job_ids)
-    return [states.get(job_id, JobNotFound(job_id)) for job_id in job_ids]
+    # A job that its deletion has waited for is gone by now.
+    return [
+        Moved(before[job_id], states.get(job_id, State.CANCELLED)) if job_id in before else JobNotFound(job_id)
+        for job_id in job_ids
+    ]
 
 
 def delete(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
@@ -49,7 +53,10 @@ def delete(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
     if ended:
         yield from settle.settle(ended)
     after = yield from _states(known)
-    return [after.get(job_id, State.CANCELLED) if job_id in states else JobNotFound(job_id) for job_id in job_ids]
+    return [
+        Moved(states[job_id], after.get(job_id, State.CANCELLED)) if job_id in states else JobNotFound(job_id)
+        for job_id in job_ids
+    ]
 
 
 def retry(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
@@ -68,17 +75,22 @@ def retry(job_ids: Sequence[UUID], *, by: str | None) -> Script[list[Verdict]]:
 
 
 def schedule(job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> Script[list[Verdict]]:
-    """Let jobs on hold go, at once or at `run_at`; also those held because a parent failed."""
+    """Let jobs on hold go, at once or at `run_at`; also those held because a parent failed. What has been let go
+    before stays as it is, unless it is given another time."""
     before = yield from _lock(job_ids)
-    moved = yield many("schedule_jobs", [(job_id, run_at) for job_id in job_ids])
+    wanted = [job_id for job_id in job_ids if run_at or before.get(job_id) is not State.SCHEDULED]
+    moved = (yield many("schedule_jobs", [(job_id, run_at) for job_id in wanted])) if wanted else []
     if moved:
         edited = {job_id for job_id, state in before.items() if state is State.SCHEDULED}
         lines = [(row["id"], "edit" if row["id"] in edited else row["state"], by, None) for row in moved]
         yield many("add_history", lines)
         yield one("wake", wake=sorted({row["queue"] for row in moved}))
     states = yield from _states(job_ids)
-    done = {row["id"] for row in moved}
-    return [_scheduled(job_id, states, done) for job_id in job_ids]
+    done = {row["id"] for row in moved}.union(before.keys() - wanted)
+    return [_scheduled(job_id, before, states, done) for job_id in job_ids]
+
+
+_TO_WORKER = "\x01"
 
 
 def key_lock(key: str) -> str:
@@ -88,15 +100,20 @@ def key_lock(key: str) -> str:
 
 def worker_channel(worker_id: UUID) -> str:
     """The name under which a worker is woken for itself; no queue can have it."""
-    return f"\x01{worker_id}"
+    return f"{_TO_WORKER}{worker_id}"
 
 
-def _scheduled(job_id: UUID, states: dict[UUID, State], done: set[UUID]) -> Verdict:
+def to_worker(channel: str) -> bool:
+    """Whether that is the name of a worker."""
+    return channel.startswith(_TO_WORKER)
+
+
+def _scheduled(job_id: UUID, before: dict[UUID, State], states: dict[UUID, State], done: set[UUID]) -> Verdict:
     if job_id not in states:
         return JobNotFound(job_id)
     if job_id not in done:
         return IllegalMove(f"job {job_id} is {states[job_id]}: only a job on hold can be released")
-    return states[job_id]
+    return Moved(before[job_id], states[job_id])
 
 
 def _reopen(row: Row, by: str | None) -> Script[Verdict]:
@@ -125,7 +142,7 @@ def _reopen(row: Row, by: str | None) -> Script[Verdict]:
         yield many("mark_waiters", ids(line))
     else:
         yield one("wake", wake=[row["queue"]])
-    return state
+    return Moved(State(row["state"]), state)
 
 
 def _lock(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:

@@ -248,5 +248,11 @@ def _key_of(gate: str) -> str | None:
     return key if separator else None
 
 
+def parse_gate(gate: str) -> tuple[str | None, str | None]:
+    """The queue and the key that a gate's name stands for; a limit of a key alone has no queue."""
+    queue = None if gate.startswith("key:") else gate.removeprefix("queue:").partition(_SEPARATOR)[0]
+    return queue, _key_of(gate)
+
+
 def parse_rate(text: str | None) -> Rate | None:
     return Rate.parse(text) if text else None

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from headway.model.job import ErrorInfo, OnParentFailure, encode
-from headway.model.states import Outcome, State
+from headway.model.states import PARENT_FAILED, Outcome, State
 from headway.store.scripts import gates
 from headway.store.scripts.rows import ids
 from headway.store.statements import Script, many, one
-
-PARENT_FAILED = "parent_failed"
-"""The `wait_reason` of a job that a person must release because a parent didn't complete."""
 
 
 def settle(ended: Sequence[UUID]) -> Script[None]:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import Conflict, HeadwayError, IdTaken, InvalidJob, KeyBusy
-from headway.model.job import Accepted, OnConflict, Submission, encode
+from headway.model.job import Accepted, Moved, OnConflict, Submission, encode
 from headway.model.states import State
 from headway.store.scripts import cancel, settle
 from headway.store.scripts.rows import ids, later
@@ -23,12 +23,20 @@ RING_WITHIN = 60.0
 """Jobs due within so many seconds ring, so that a worker learns when to wake by itself; later ones it will see."""
 AFTER = "after"
 """The `wait_reason` of a job that waits for its parents."""
+CREATED = "created"
+"""The `wait_reason` of a job that waits for its SCHEDULE message; the sweep goes by it."""
 
 
 def plain(batch: Sequence[Submission]) -> Script[list[Answer]]:
-    """Jobs that need no look at others, in one statement. An id that exists is a repeat, or taken."""
+    """Jobs that need no look at others, in one statement. An id that exists is a repeat, or taken.
+
+    Staged ones leave a line, as a second statement: later, no column tells that they began as `creating`.
+    """
     first = _first_of_each(batch)
-    stored = yield from _insert([Placed(job, _state(job, waits=False)) for job in first.values()])
+    stored = yield from _insert([_placed(job) for job in first.values()])
+    staged = [job for job in first.values() if job.staged and job.id in stored]
+    if staged:
+        yield many("add_history", [_line(_placed(job)) for job in staged])
     missing = [job for job in first.values() if job.id not in stored]
     if missing:
         stored |= yield from _repeats(missing)
@@ -92,7 +100,8 @@ class KeyedBatch:
         self.parents: dict[UUID, State] = {}
         self.placed: dict[UUID, Placed] = {}
         self.edges: list[tuple[UUID, UUID, str]] = []
-        self.replaced: list[tuple[UUID, UUID]] = []
+        self.replaced: dict[UUID, list[UUID]] = {}
+        self.moved: dict[UUID, tuple[tuple[UUID, Moved], ...]] = {}
         self.warnings: dict[UUID, str] = {}
         self.takers: set[UUID] = set()
         """Those that took a window; whoever isn't stored in the end gives it back."""
@@ -175,8 +184,7 @@ class KeyedBatch:
             self.edges = [edge for edge in self.edges if edge[1] in stored]
         waiting = [place for place in self.placed.values() if place.state is not State.SCHEDULED]
         if waiting:
-            rows = [(place.job.id, place.state.value, place.job.created_by, place.wait_reason) for place in waiting]
-            yield many("add_history", rows)
+            yield many("add_history", [_line(place) for place in waiting])
 
     def link(self) -> Script[None]:
         """Edges to those waited for. Parents that have ended already resolve at once, by the rules for any end."""
@@ -195,8 +203,10 @@ class KeyedBatch:
                 self.answers[row["id"]] = _accepted(row)
 
     def replace(self) -> Script[None]:
-        for old, new in self.replaced:
-            yield from cancel.cancel([old], by=None, reason=f"replaced by job {new}")
+        for new, old in self.replaced.items():
+            verdicts = yield from cancel.cancel(old, by=None, reason=f"replaced by job {new}")
+            moves = zip(old, verdicts, strict=True)
+            self.moved[new] = tuple((job_id, moved) for job_id, moved in moves if isinstance(moved, Moved))
 
     def free_windows(self) -> Script[None]:
         refused = sorted(self.takers - self.placed.keys())
@@ -215,8 +225,11 @@ class KeyedBatch:
             return answer
         if job.id in self.same:
             return msgspec.structs.replace(answer, deduplicated=True)
-        warning = self.warnings.get(job.id)
-        return msgspec.structs.replace(answer, warnings=(warning,)) if warning else answer
+        if job.id in self.warnings:
+            return msgspec.structs.replace(answer, warnings=(self.warnings[job.id],))
+        if job.id in self.moved:
+            return msgspec.structs.replace(answer, replaced=self.moved[job.id])
+        return answer
 
     def _check_parents(self, job: Submission) -> None:
         unknown = [parent for parent in job.after if parent not in self.parents and parent not in self.placed]
@@ -241,7 +254,7 @@ class KeyedBatch:
                 for other in others:
                     other.waited_for = True
             case OnConflict.REPLACE:
-                self.replaced += [(other.id, job.id) for other in others]
+                self.replaced[job.id] = [other.id for other in others]
                 waits_for = [other.id for other in others if other.state in _HELD]
             case OnConflict.ALLOW if others:
                 self.warnings[job.id] = f"job {others[-1].id} with the same key {job.conflict_key!r} has not ended yet"
@@ -258,8 +271,7 @@ class KeyedBatch:
     def _place(self, job: Submission, waits_for: list[UUID], others: list[Other]) -> None:
         edges = [(parent, job.id, "wait") for parent in waits_for]
         edges += [(parent, job.id, "after") for parent in job.after]
-        reason = PREVIOUS if waits_for else AFTER if edges else None
-        placed = Placed(job, _state(job, waits=bool(edges)), reason)
+        placed = _placed(job, PREVIOUS if waits_for else AFTER if edges else None)
         self.edges += edges
         self.placed[job.id] = placed
         others.append(Other(job.id, placed.state, waited_for=False, answer=None))
@@ -300,19 +312,20 @@ def _same_or_taken(job: Submission, first: Submission, answer: Answer) -> Answer
 def _repeats(batch: Sequence[Submission]) -> Script[dict[UUID, Answer]]:
     found = {row["id"]: row for row in (yield many("existing_jobs", [(job.id,) for job in batch]))}
     return {
-        job.id: _accepted(found[job.id]) if found[job.id]["digest"] == job.digest() else IdTaken(job.id)
+        job.id: _accepted(found[job.id], repeated=True) if found[job.id]["digest"] == job.digest() else IdTaken(job.id)
         for job in batch
         if job.id in found
     }
 
 
-def _accepted(row: Row, *, deduplicated: bool = False) -> Accepted:
+def _accepted(row: Row, *, deduplicated: bool = False, repeated: bool = False) -> Accepted:
     return Accepted(
         job_id=row["id"],
         state=State(row["state"]),
         run_at=row["run_at"],
         created_at=row["created_at"],
         deduplicated=deduplicated,
+        repeated=repeated,
     )
 
 
@@ -346,14 +359,24 @@ def _row(place: Placed) -> tuple[object, ...]:
         job.traceparent,
         job.code_version,
         job.retain,
+        job.schedule_id,
+        job.nominal_at,
         job.digest(),
     )
 
 
-def _state(job: Submission, *, waits: bool) -> State:
+def _line(place: Placed) -> tuple[object, ...]:
+    """The first line of a job's history."""
+    detail = None if place.wait_reason == CREATED else place.wait_reason
+    return (place.job.id, place.state.value, place.job.created_by, detail)
+
+
+def _placed(job: Submission, waits_for: str | None = None) -> Placed:
     if job.hold:
-        return State.CREATING
-    return State.BLOCKED if waits else State.SCHEDULED
+        return Placed(job, State.CREATING, waits_for)
+    if job.staged:
+        return Placed(job, State.CREATING, CREATED)
+    return Placed(job, State.BLOCKED if waits_for else State.SCHEDULED, waits_for)
 
 
 def _ring(job: Submission) -> str:
@@ -361,8 +384,9 @@ def _ring(job: Submission) -> str:
 
 
 def _due_now(job: Submission) -> bool:
-    """Due at acceptance, as far as the submission tells: only such jobs take part in dedupe."""
-    return job.run_at is None and not job.delay and not job.hold
+    """Due at acceptance, as far as the submission tells: only such jobs take part in dedupe. A schedule fires when
+    the nominal time has come."""
+    return (job.run_at is None or job.run_at == job.nominal_at) and not job.delay and not job.hold
 
 
 def _keys(job: Submission) -> list[str]:

@@ -15,6 +15,9 @@ from headway.store.scripts.rows import attempt_row, ids
 from headway.store.scripts.watermark import NO_ID
 from headway.store.statements import Script, many, one
 
+STRAY_AFTER = 5.0
+"""Seconds for which a SCHEDULE may be on its way."""
+
 _LOST = ErrorInfo(
     "WorkerLost", "the worker stopped renewing its lease while it held this job: it crashed, was killed, or froze"
 )
@@ -35,6 +38,15 @@ class Due(msgspec.Struct, frozen=True):
     lapsed: bool
     expired: bool
     closed: bool
+    stray: bool
+
+
+class Stray(msgspec.Struct, frozen=True):
+    """A job whose SCHEDULE got lost, and the state in which it goes on."""
+
+    job_id: UUID
+    state: State
+    correlation_id: str | None
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -46,8 +58,8 @@ class Step(msgspec.Struct, frozen=True):
 
 def look() -> Script[Due]:
     """One cheap question for all frequent duties."""
-    [row] = yield one("look")
-    return Due(bool(row["lapsed"]), bool(row["expired"]), bool(row["closed"]))
+    [row] = yield one("look", grace=STRAY_AFTER)
+    return Due(bool(row["lapsed"]), bool(row["expired"]), bool(row["closed"]), bool(row["stray"]))
 
 
 def rescue(limit: int) -> Script[list[Rescued]]:
@@ -89,19 +101,24 @@ def sweep(grace: float, limit: int) -> Script[int]:
         mended += len(orphans)
         cascade = yield from settle.release_children(orphans)
         yield from settle.settle(cascade)
-    forgotten = yield one("forgotten_jobs", grace=grace, limit=limit)
-    blocked = [row["id"] for row in forgotten if row["state"] == State.BLOCKED]
-    creating = [(row["id"], None) for row in forgotten if row["state"] == State.CREATING]
+    blocked = [row["id"] for row in (yield one("forgotten_jobs", grace=grace, limit=limit))]
     if blocked:
         mended += yield from settle.promote(blocked)
-    if creating:
-        moved = yield many("schedule_jobs", creating)
-        yield many("add_history", [(row["id"], row["state"], None, "found by the sweep") for row in moved])
-        yield one("wake", wake=sorted({row["queue"] for row in moved}))
-        mended += len(moved)
+    mended += len((yield from take_up(grace, limit)))
     stale = [row["gate"] for row in (yield one("stale_slots"))]
     yield from gates.promote({gate: stale.count(gate) for gate in stale})
     return mended + len(stale)
+
+
+def take_up(grace: float, limit: int) -> Script[list[Stray]]:
+    """Let jobs go on that a message created, and whose SCHEDULE has not come."""
+    found = {row["id"]: row["correlation_id"] for row in (yield one("stray_jobs", grace=grace, limit=limit))}
+    if not found:
+        return []
+    moved = yield many("schedule_jobs", [(job_id, None) for job_id in found])
+    yield many("add_history", [(row["id"], row["state"], None, "found by the sweep") for row in moved])
+    yield one("wake", wake=sorted({row["queue"] for row in moved}))
+    return [Stray(row["id"], State(row["state"]), found[row["id"]]) for row in moved]
 
 
 def prune(retention: Retention, after_id: UUID | None, limit: int) -> Script[Step]:

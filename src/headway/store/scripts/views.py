@@ -1,4 +1,4 @@
-"""What people and programs look at: jobs, their history, results, workers, functions, queues."""
+"""What people and programs look at: jobs, their history, results, workers, functions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from headway.model.job import (
     Progress,
     Stored,
 )
-from headway.model.limits import Limit, QueueSettings
 from headway.model.retry import Retry
 from headway.model.states import TERMINAL, Label, Outcome, State, label
 from headway.model.worker import FunctionInfo, WorkerInfo
-from headway.store.scripts.gates import Limits, parse_rate
 from headway.store.scripts.rows import ids
 from headway.store.statements import Row, Script, many, one
 
@@ -50,13 +48,13 @@ def find(wanted: JobFilter) -> Script[list[JobRecord]]:
         name=wanted.name,
         name_prefix=wanted.name_prefix,
         key=wanted.key,
-        tag=wanted.tag,
+        tagged=list(wanted.tags) or None,
         created_by=wanted.created_by,
         time=wanted.time,
         since=wanted.since,
         until=wanted.until,
         cursor=wanted.cursor,
-        limit=wanted.limit,
+        limit=wanted.limit + wanted.one_more,
     )
     return [record(row) for row in rows]
 
@@ -109,6 +107,7 @@ def workers() -> Script[list[WorkerInfo]]:
             pid=row["pid"],
             queues=tuple(_json(row["queues"])),
             slots=row["slots"],
+            fires=bool(row["fires"]),
             code_version=row["code_version"],
             started_at=row["started_at"],
             seen_at=row["seen_at"],
@@ -139,41 +138,8 @@ def functions() -> Script[list[FunctionInfo]]:
     ]
 
 
-def limits() -> Script[Limits]:
-    """Queues with settings of their own, and limits per key."""
-    queues = yield one("get_queues")
-    keys = yield one("get_key_limits")
-    return Limits(
-        {row["name"]: _queue(row) for row in queues},
-        {row["key"]: Limit(max_running=row["max_running"], rate=parse_rate(row["rate"])) for row in keys},
-    )
-
-
-def put_queue(settings: QueueSettings) -> Script[None]:
-    yield one(
-        "put_queue",
-        name=settings.name,
-        paused=settings.paused,
-        max_running=settings.max_running,
-        rate=settings.rate and str(settings.rate),
-        key_max_running=settings.key_max_running,
-        key_rate=settings.key_rate and str(settings.key_rate),
-        keep_completed=settings.keep_completed,
-        keep_failed=settings.keep_failed,
-    )
-    yield one("wake", wake=[settings.name])
-
-
-def put_key_limit(key: str, limit: Limit | None) -> Script[None]:
-    """Set the limit of a key; None lifts it."""
-    if limit is None:
-        yield one("drop_key_limit", key=key)
-    else:
-        yield one("put_key_limit", key=key, max_running=limit.max_running, rate=limit.rate and str(limit.rate))
-
-
 def counts() -> Script[dict[str, dict[State, int]]]:
-    """How many jobs of each queue are in each state."""
+    """How many jobs of each queue are in each state. Reads every row: for tests; to look at queues, see `overview`."""
     table: dict[str, dict[State, int]] = {}
     for row in (yield one("count_states")):
         table.setdefault(row["queue"], {})[State(row["state"])] = row["jobs"]
@@ -220,6 +186,8 @@ def record(row: Row) -> JobRecord:
         code_version=row["code_version"],
         worker=str(row["worker_id"]) if row["worker_id"] else None,
         after=tuple(UUID(parent) for parent in _json(row["after"]) or ()),
+        schedule_id=row["schedule_id"],
+        nominal_at=row["nominal_at"],
     )
 
 
@@ -272,19 +240,6 @@ def _change(at: datetime, what: str, by: str | None = None, detail: str | None =
 def _message(job: Row) -> str | None:
     error = _decode(job["error"], ErrorInfo)
     return f"{job['outcome']}: {error.message}" if error else job["outcome"]
-
-
-def _queue(row: Row) -> QueueSettings:
-    return QueueSettings(
-        name=row["name"],
-        paused=bool(row["paused"]),
-        max_running=row["max_running"],
-        rate=parse_rate(row["rate"]),
-        key_max_running=row["key_max_running"],
-        key_rate=parse_rate(row["key_rate"]),
-        keep_completed=row["keep_completed"],
-        keep_failed=row["keep_failed"],
-    )
 
 
 def _json(text: str | None) -> Any:

@@ -100,6 +100,7 @@ def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID], held: Sequence[U
         pid=worker.pid,
         queues=msgspec.json.encode(worker.queues).decode(),
         slots=worker.slots,
+        fires=worker.fires,
         code_version=worker.code_version,
     )
     return Renewal(

@@ -10,8 +10,10 @@ from typing import TypeVar
 
 from headway.clock import Clock, SystemClock
 from headway.model.errors import ConfigurationError
+from headway.model.findings import Finding
 from headway.store import migrations
 from headway.store.sql import Lane
+from headway.store.sqlite import engine
 from headway.store.sqlite.rows import Plans
 from headway.store.sqlite.runner import Runner, ThreadRunner
 from headway.store.sqlite.session import Parts, Session, connect
@@ -44,7 +46,7 @@ class SqliteDriver:
         self._runner = runner or ThreadRunner()
         self._runner.attach(self._connect, readers=not self._in_memory)
 
-    async def open(self) -> None:
+    async def open(self, patience: float | None = None) -> None:
         """Connect, and bring the schema up to date: a file has no administrator who would do it."""
         await self.migrate()
 
@@ -65,6 +67,9 @@ class SqliteDriver:
             session.connection.execute("pragma optimize")
 
         await self._runner.write(optimize)
+
+    async def examine(self) -> list[Finding]:
+        return await self._runner.read(lambda session: engine.examine(session.connection, self._path))
 
     async def run(
         self,

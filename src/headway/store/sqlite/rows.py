@@ -152,7 +152,7 @@ def _encode_times(column: Column) -> Column:
 
 
 def _encode_flags(column: Column) -> Column:
-    return [int(value) for value in column]
+    return [value and int(value) for value in column]
 
 
 def _encode_words(column: Column) -> Column:
@@ -209,7 +209,7 @@ def _uuid(data: bytes, unknown: SafeUUID = SafeUUID.unknown) -> UUID:
     return made
 
 
-_IDS = ("id", "job_id", "parent_id", "child_id", "after_id", "schedule_id", "holder", "cursor")
+_IDS = ("id", "job_id", "parent_id", "child_id", "after_id", "first_id", "last_id", "schedule_id", "holder", "cursor")
 _SHARED_IDS = ("lease_id", "worker_id")
 _ID_LISTS = ("jobs", "cancels")
 _ENCODERS: dict[str, Convert] = {
@@ -218,7 +218,7 @@ _ENCODERS: dict[str, Convert] = {
     **dict.fromkeys(("hold", "deduped", "gated", "paused", "pending", "retrying", "parked"), _encode_flags),
     **dict.fromkeys(("state", "outcome", "on_conflict", "on_parent_failure"), _encode_words),
     **dict.fromkeys(_ID_LISTS, _encode_id_lists),
-    **dict.fromkeys(("states", "closed", "keys"), _encode_text_lists),
+    **dict.fromkeys(("states", "tagged", "closed", "keys"), _encode_text_lists),
     # The driver rings; no statement uses it.
     "wake": _drop,
 }

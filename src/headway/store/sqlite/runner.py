@@ -9,9 +9,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from headway.model.errors import StoreUnavailable
+from headway.observe.logs import get_logger
 from headway.store.sqlite.session import Operation, Outcome, Session
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ Hook = Callable[[], Awaitable[None]]
 BATCH = 1000
 """Operations that share a commit, at most: those who wait for it shouldn't wait long."""
 
-log = structlog.get_logger("headway.store")
+log = get_logger("headway.store")
 
 
 class Runner(Protocol):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 
-import structlog
-
 from headway.clock import Clock
+from headway.observe.logs import get_logger
 from headway.store.sqlite.rows import microseconds
 
 TOLERANCE = 5_000_000
 """Microseconds by which the wall clock may part from steady time before it counts as a jump."""
 
-log = structlog.get_logger("headway.store")
+log = get_logger("headway.store")
 
 
 class StoreTime:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-import structlog
+
+from headway.observe.logs import get_logger
 
 OnWake = Callable[[str], None]
 
@@ -29,7 +30,7 @@ LONGEST_RING = 4096
 EVERYTHING = [""]
 """A ring that names no queue: look everywhere."""
 
-log = structlog.get_logger("headway.store")
+log = get_logger("headway.store")
 
 
 class Bell:

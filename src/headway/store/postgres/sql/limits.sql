@@ -1,11 +1,16 @@
--- name: put_queue(; name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
-insert into headway.queue (name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
+-- name: put_queue(; name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed, by, now)
+-- A pause is dated by the change that made it one.
+insert into headway.queue as q (name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed,
+                                paused_at, paused_by)
 values (:name, :paused::boolean, :max_running::int, :rate, :key_max_running::int, :key_rate, :keep_completed::float8,
-        :keep_failed::float8)
+        :keep_failed::float8, case when :paused::boolean then coalesce(:now::timestamptz, now()) end,
+        case when :paused::boolean then :by::text end)
 on conflict (name) do update
 set paused = excluded.paused, max_running = excluded.max_running, rate = excluded.rate,
     key_max_running = excluded.key_max_running, key_rate = excluded.key_rate,
-    keep_completed = excluded.keep_completed, keep_failed = excluded.keep_failed;
+    keep_completed = excluded.keep_completed, keep_failed = excluded.keep_failed,
+    paused_at = case when q.paused and excluded.paused then q.paused_at else excluded.paused_at end,
+    paused_by = case when q.paused and excluded.paused then q.paused_by else excluded.paused_by end;
 
 -- name: get_queues()
 select name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed

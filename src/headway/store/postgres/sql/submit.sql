@@ -1,4 +1,4 @@
--- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, digest; wake, now)
+-- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest; wake, now)
 -- One statement stores a batch and rings for it: the notification travels with the commit.
 -- A due job whose gate is closed is blocked there from the start. The gate may open at this very moment, which is why
 -- the flag is but a hint: `stranded_gates` and `waiting_gates` find whoever waits at an open one.
@@ -8,7 +8,7 @@ inserted as (
     insert into headway.job (
         id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry,
         payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, gate, tags, metadata, created_by,
-        correlation_id, traceparent, code_version, retain, digest
+        correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest
     )
     select
         new.id, new.kind, new.name, new.key, new.queue, new.rank,
@@ -20,18 +20,19 @@ inserted as (
         coalesce(new.expires_at, clock.now + new.expires_in * interval '1 second'),
         new.timeout, new.retry, new.payload, new.hold, new.on_conflict, new.on_parent_failure, new.deduped,
         case when shut.name is null then new.wait_reason else 'limit' end, shut.name, new.tags, new.metadata, new.created_by, new.correlation_id, new.traceparent,
-        new.code_version, new.retain, new.digest
+        new.code_version, new.retain, new.schedule_id, new.nominal_at, new.digest
     from clock, unnest(
         :id::uuid[], :kind::text[], :name::text[], :key::text[], :queue::text[], :rank::smallint[], :state::text[],
         :waiting::smallint[], :run_at::timestamptz[], :delay::float8[], :expires_at::timestamptz[],
         :expires_in::float8[], :timeout::float8[], :retry::json[], :payload::json[], :hold::boolean[],
         :on_conflict::text[], :on_parent_failure::text[], :deduped::boolean[], :wait_reason::text[], :tags::jsonb[],
         :metadata::json[], :created_by::text[], :correlation_id::text[], :traceparent::text[],
-        :code_version::text[], :retain::float8[], :digest::bytea[]
+        :code_version::text[], :retain::float8[], :schedule_id::uuid[], :nominal_at::timestamptz[],
+        :digest::bytea[]
     ) as new(
         id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry,
         payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by,
-        correlation_id, traceparent, code_version, retain, digest
+        correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest
     )
     left join lateral (
         select g.name from headway.gate g
@@ -71,19 +72,21 @@ from headway.dedupe d join headway.job j on j.id = d.job_id
 where d.key = any(:key::text[]);
 
 -- name: one_open(key)
--- Any open job of each key: waiting ones by index, held ones by what the leases say they hold.
-select asked.key, j.id, j.state, j.run_at, j.created_at, j.wait_reason
-from unnest(:key::text[]) as asked(key) cross join lateral (
-    (select w.* from headway.job w where w.key = asked.key and w.waiting > 0 limit 1)
+-- Any open job of each key: waiting ones by index, held ones by what the leases say they hold, gone through once.
+select distinct on (found.key) found.key, found.id, found.state, found.run_at, found.created_at, found.wait_reason
+from (
+    select w.key, w.id, w.state, w.run_at, w.created_at, w.wait_reason
+    from unnest(:key::text[]) as asked(key) cross join lateral (
+        select * from headway.job j where j.key = asked.key and j.waiting > 0 limit 1
+    ) w
     union all
-    (
-        select h.* from headway.lease l
-        cross join lateral unnest(l.jobs, l.keys) as held(job_id, key)
-        join headway.job h on h.id = held.job_id and h.lease_id = l.id
-        where held.key = asked.key and h.state in ('running', 'cancelling') limit 1
-    )
-    limit 1
-) j;
+    select h.key, h.id, h.state, h.run_at, h.created_at, h.wait_reason
+    from headway.lease l
+    cross join lateral unnest(l.jobs, l.keys) as held(job_id, key)
+    join headway.job h on h.id = held.job_id and h.lease_id = l.id
+    where held.key = any(:key::text[]) and h.state in ('running', 'cancelling')
+) found
+order by found.key;
 
 -- name: all_open(key)
 select j.key, j.id, j.state, j.run_at, j.created_at, j.wait_reason

@@ -1,10 +1,12 @@
--- name: look(; now)
--- Whether the frequent duties have anything to do: one question instead of three.
+-- name: look(; grace, now)
+-- Whether the frequent duties have anything to do: one question instead of four.
 select exists (select from headway.lease where until <= coalesce(:now::timestamptz, now())) as lapsed,
        exists (select from headway.job where waiting > 0 and expires_at is not null
                and expires_at <= coalesce(:now::timestamptz, now())) as expired,
        exists (select from headway.job where waiting = 2 and gate is not null)
-           or exists (select from headway.gate where closed) as closed;
+           or exists (select from headway.gate where closed) as closed,
+       exists (select from headway.job where waiting = 2 and wait_reason = 'created'
+               and created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second') as stray;
 
 -- name: lapsed_leases(; limit, now)
 delete from headway.lease
@@ -46,10 +48,16 @@ select distinct e.parent_id from headway.edge e left join headway.job j on j.id 
 where j.id is null or j.state in ('completed', 'failed', 'cancelled')
 limit :limit::int;
 
+-- name: stray_jobs(; grace, limit, now)
+select j.id, j.correlation_id from headway.job j
+where j.waiting = 2 and j.wait_reason = 'created'
+  and j.created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second'
+limit :limit::int for update skip locked;
+
 -- name: forgotten_jobs(; grace, limit, now)
--- Created without hold, but never scheduled; or blocked though nothing is left to wait for.
-select j.id, j.state from headway.job j
-where j.waiting = 2 and j.gate is null and not j.hold and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
+-- Blocked though nothing is left to wait for.
+select j.id from headway.job j
+where j.waiting = 2 and j.state = 'blocked' and j.gate is null and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
   and j.created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second'
   and not exists (select from headway.edge e where e.child_id = j.id)
 limit :limit::int for update skip locked;

@@ -2,16 +2,16 @@
 select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.payload, j.desired_at, j.run_at,
        j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
        j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
-       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id,
+       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
        (select json_agg(p.parent_id) from headway.parent p where p.child_id = j.id) as after,
        j.run_at <= coalesce(:now::timestamptz, now()) as due
 from headway.job j where j.id = any(:id::uuid[]);
 
--- name: find_jobs(; states, pending, retrying, parked, kind, queue, name, name_prefix, key, tag, created_by, time, since, until, cursor, limit, now)
+-- name: find_jobs(; states, pending, retrying, parked, kind, queue, name, name_prefix, key, tagged, created_by, time, since, until, cursor, limit, now)
 select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.payload, j.desired_at, j.run_at,
        j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
        j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
-       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id,
+       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
        (select json_agg(p.parent_id) from headway.parent p where p.child_id = j.id) as after,
        j.run_at <= coalesce(:now::timestamptz, now()) as due
 from headway.job j
@@ -25,7 +25,7 @@ where (:cursor::uuid is null or j.id < :cursor::uuid)
   and (:name::text is null or j.name = :name::text)
   and (:name_prefix::text is null or starts_with(j.name, :name_prefix::text))
   and (:key::text is null or j.key = :key::text)
-  and (:tag::text is null or j.tags ? :tag::text)
+  and (:tagged::text[] is null or j.tags ?& :tagged::text[])
   and (:created_by::text is null or j.created_by = :created_by::text)
   and (:since::timestamptz is null or :since::timestamptz <= case :time::text
         when 'created' then j.created_at when 'run' then j.run_at when 'started' then j.started_at
@@ -52,7 +52,7 @@ where job_id = :job_id::uuid and attempt = :attempt::int and (:stream::text is n
 order by seq limit :limit::int;
 
 -- name: get_workers()
-select id, name, host, pid, queues, slots, code_version, started_at, seen_at from headway.worker order by name, id;
+select id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at from headway.worker order by name, id;
 
 -- name: put_function(name, queue, defaults, parameters, code_version; now)
 -- An older code version never overwrites a newer one.

@@ -109,11 +109,12 @@ returning id, cancels;
 -- name: drop_leases(id)
 delete from headway.lease where id = any(:id::uuid[]);
 
--- name: touch_worker(; worker_id, name, host, pid, queues, slots, code_version, now)
-insert into headway.worker (id, name, host, pid, queues, slots, code_version, started_at, seen_at)
-values (:worker_id::uuid, :name, :host, :pid::int, :queues::json, :slots::int, :code_version,
+-- name: touch_worker(; worker_id, name, host, pid, queues, slots, fires, code_version, now)
+insert into headway.worker (id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at)
+values (:worker_id::uuid, :name, :host, :pid::int, :queues::json, :slots::int, :fires::boolean, :code_version,
         coalesce(:now::timestamptz, now()), coalesce(:now::timestamptz, now()))
-on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots;
+on conflict (id) do update
+set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires;
 
 -- name: drop_worker(; worker_id)
 delete from headway.worker where id = :worker_id::uuid;

@@ -56,7 +56,7 @@ create table headway_job (
 ) strict;
 
 -- `expires_at` and `waiting` stand in it so that a claim finds all it asks for in the index.
-create index headway_job_ready on headway_job (queue, rank, run_at, id, expires_at, waiting) where waiting = 1;
+create index headway_job_ready on headway_job (queue, rank, run_at, id, expires_at, waiting, gate, key) where waiting = 1;
 create index headway_job_open_key on headway_job (key) where finished_at is null;
 create index headway_job_held_back on headway_job (gate, rank, run_at, id) where waiting = 2;
 create index headway_job_promoted on headway_job (queue, rank, run_at, id) where waiting = 1 and gate is not null;

@@ -1,10 +1,17 @@
--- name: put_queue(; name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
-insert into headway_queue (name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed)
-values (:name, :paused, :max_running, :rate, :key_max_running, :key_rate, :keep_completed, :keep_failed)
+-- name: put_queue(; name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed, by, now)
+-- A pause is dated by the change that made it one.
+insert into headway_queue (name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed,
+                           paused_at, paused_by)
+values (:name, :paused, :max_running, :rate, :key_max_running, :key_rate, :keep_completed, :keep_failed,
+        case when :paused then :now end, case when :paused then :by end)
 on conflict (name) do update
 set paused = excluded.paused, max_running = excluded.max_running, rate = excluded.rate,
     key_max_running = excluded.key_max_running, key_rate = excluded.key_rate,
-    keep_completed = excluded.keep_completed, keep_failed = excluded.keep_failed;
+    keep_completed = excluded.keep_completed, keep_failed = excluded.keep_failed,
+    paused_at = case when headway_queue.paused and excluded.paused then headway_queue.paused_at
+                     else excluded.paused_at end,
+    paused_by = case when headway_queue.paused and excluded.paused then headway_queue.paused_by
+                     else excluded.paused_by end;
 
 -- name: get_queues()
 select name, paused, max_running, rate, key_max_running, key_rate, keep_completed, keep_failed

@@ -1,20 +1,20 @@
--- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, digest; wake, now)
+-- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest; wake, now)
 -- `batch` is given many rows at a time: RETURNING has a price per statement.
 -- A due job whose gate is closed is blocked there from the start. If two are closed, its row comes twice, and is stored
 -- once.
 with batch(
     id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload,
     hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id,
-    traceparent, code_version, retain, digest
+    traceparent, code_version, retain, schedule_id, nominal_at, digest
 ) as materialized (values (
     :id, :kind, :name, :key, :queue, :rank, :state, :waiting, :run_at, :delay, :expires_at, :expires_in, :timeout,
     :retry, :payload, :hold, :on_conflict, :on_parent_failure, :deduped, :wait_reason, :tags, :metadata, :created_by,
-    :correlation_id, :traceparent, :code_version, :retain, :digest
+    :correlation_id, :traceparent, :code_version, :retain, :schedule_id, :nominal_at, :digest
 ))
 insert into headway_job (
     id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, expires_at, timeout, retry,
     payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, gate, tags, metadata, created_by,
-    correlation_id, traceparent, code_version, retain, digest
+    correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest
 )
 select
     batch.id, batch.kind, batch.name, batch.key, batch.queue, batch.rank,
@@ -26,7 +26,7 @@ select
     coalesce(expires_at, :now + cast(expires_in * 1000000 as integer)),
     timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped,
     case when shut.name is null then wait_reason else 'limit' end, shut.name, tags, metadata, created_by,
-    correlation_id, traceparent, code_version, retain, digest
+    correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest
 from batch left join headway_gate shut indexed by headway_gate_closed
     on shut.closed = 1 and shut.key = batch.key
    and shut.name in ('key:' || batch.key, 'queue:' || batch.queue || char(9) || batch.key)

@@ -1,9 +1,11 @@
--- name: look(; now)
--- Whether the frequent duties have anything to do: one question instead of three.
+-- name: look(; grace, now)
+-- Whether the frequent duties have anything to do: one question instead of four.
 select exists (select 1 from headway_lease where until <= :now) as lapsed,
        exists (select 1 from headway_job where waiting > 0 and expires_at is not null and expires_at <= :now) as expired,
        exists (select 1 from headway_job where waiting = 2 and gate is not null)
-           or exists (select 1 from headway_gate where closed = 1) as closed;
+           or exists (select 1 from headway_gate where closed = 1) as closed,
+       exists (select 1 from headway_job where waiting = 2 and wait_reason = 'created'
+               and created_at < :now - cast(:grace * 1000000 as integer)) as stray;
 
 -- name: lapsed_leases(; limit, now)
 delete from headway_lease
@@ -39,10 +41,15 @@ select distinct e.parent_id from headway_edge e left join headway_job j on j.id 
 where j.id is null or j.state in ('completed', 'failed', 'cancelled')
 limit :limit;
 
+-- name: stray_jobs(; grace, limit, now)
+select id, correlation_id from headway_job
+where waiting = 2 and wait_reason = 'created' and created_at < :now - cast(:grace * 1000000 as integer)
+limit :limit;
+
 -- name: forgotten_jobs(; grace, limit, now)
--- Created without hold, but never scheduled; or blocked though nothing is left to wait for.
-select j.id, j.state from headway_job j
-where j.waiting = 2 and j.gate is null and not j.hold and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
+-- Blocked though nothing is left to wait for.
+select j.id from headway_job j
+where j.waiting = 2 and j.state = 'blocked' and j.gate is null and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
   and j.created_at < :now - cast(:grace * 1000000 as integer)
   and not exists (select 1 from headway_edge e where e.child_id = j.id)
 limit :limit;

@@ -2,16 +2,16 @@
 select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.payload, j.desired_at, j.run_at,
        j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
        j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
-       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id,
+       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
        (select json_group_array(hex(p.parent_id)) from headway_parent p where p.child_id = j.id) as after,
        j.run_at <= :now as due
 from headway_job j where j.id = :id;
 
--- name: find_jobs(; states, pending, retrying, parked, kind, queue, name, name_prefix, key, tag, created_by, time, since, until, cursor, limit, now)
+-- name: find_jobs(; states, pending, retrying, parked, kind, queue, name, name_prefix, key, tagged, created_by, time, since, until, cursor, limit, now)
 select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.payload, j.desired_at, j.run_at,
        j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
        j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
-       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id,
+       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
        (select json_group_array(hex(p.parent_id)) from headway_parent p where p.child_id = j.id) as after,
        j.run_at <= :now as due
 from headway_job j
@@ -25,7 +25,8 @@ where j.id < coalesce(:cursor, x'ffffffffffffffffffffffffffffffffff')
   and (:name is null or j.name = :name)
   and (:name_prefix is null or substr(j.name, 1, length(:name_prefix)) = :name_prefix)
   and (:key is null or j.key = :key)
-  and (:tag is null or exists (select 1 from json_each(j.tags) t where t.value = :tag))
+  and (:tagged is null or not exists (select 1 from json_each(:tagged) asked
+                                      where asked.value not in (select t.value from json_each(j.tags) t)))
   and (:created_by is null or j.created_by = :created_by)
   and (:since is null or :since <= case :time when 'created' then j.created_at when 'run' then j.run_at
                                               when 'started' then j.started_at else j.finished_at end)
@@ -50,7 +51,7 @@ where job_id = :job_id and attempt = :attempt and (:stream is null or stream = :
 order by seq limit :limit;
 
 -- name: get_workers()
-select id, name, host, pid, queues, slots, code_version, started_at, seen_at from headway_worker order by name, id;
+select id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at from headway_worker order by name, id;
 
 -- name: put_function(name, queue, defaults, parameters, code_version; now)
 -- An older code version never overwrites a newer one.

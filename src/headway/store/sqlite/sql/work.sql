@@ -79,10 +79,11 @@ update headway_lease set until = until + (:now - :before) where until > :before 
 -- name: drop_leases(id)
 delete from headway_lease where id = :id;
 
--- name: touch_worker(; worker_id, name, host, pid, queues, slots, code_version, now)
-insert into headway_worker (id, name, host, pid, queues, slots, code_version, started_at, seen_at)
-values (:worker_id, :name, :host, :pid, :queues, :slots, :code_version, :now, :now)
-on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots;
+-- name: touch_worker(; worker_id, name, host, pid, queues, slots, fires, code_version, now)
+insert into headway_worker (id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at)
+values (:worker_id, :name, :host, :pid, :queues, :slots, :fires, :code_version, :now, :now)
+on conflict (id) do update
+set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires;
 
 -- name: drop_worker(; worker_id)
 delete from headway_worker where id = :worker_id;

@@ -1,0 +1,24 @@
+"""What `headway doctor` looks at, in this order. To add a check, write a function and put it on the list.
+
+A check takes a `Patient` (the opened store, its URL, the environment, a clock) and returns findings. One that raises
+becomes a problem of its own, and the others go on.
+"""
+
+from __future__ import annotations
+
+from headway.cli.checks.contract import Check, Patient
+from headway.cli.checks.jobs import cancels, growth, leases, queues, workers
+from headway.cli.checks.store import clock, engine, write
+
+__all__ = ["CHECKS", "Check", "Patient"]
+
+CHECKS: dict[str, Check] = {
+    "writing": write,
+    "clock": clock,
+    "engine": engine,
+    "growth": growth,
+    "workers": workers,
+    "leases": leases,
+    "cancels": cancels,
+    "queues": queues,
+}

@@ -1,0 +1,82 @@
+"""A scheduler for an app, or for none: opens a store, declares the app's schedules, and fires."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import msgspec
+
+from headway.declaring import declare
+from headway.hooks import HookCaller
+from headway.model.limits import Retention
+from headway.scheduler.service import Options, SchedulerService
+from headway.serve import Plan
+from headway.store.contract import Store
+
+
+class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scheduler of an app works."""
+
+    name: str | None = None
+    retention: Retention = Retention()
+
+
+class AppScheduler:
+    """Fires the schedules of a store, those of the app's code among them."""
+
+    def __init__(self, plan: Plan, settings: SchedulerSettings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._store: Store | None = None
+        self._caller: HookCaller | None = None
+        self._service: SchedulerService | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to fire; returns when the store knows what the code declares."""
+        plan = self._plan
+        store = self._store = await plan.stores.acquire()
+        try:
+            plan.client.adopt(store)
+            if plan.declared is not None:
+                await declare(store, plan.declared, plan.clock)
+            self._caller = HookCaller(plan.hooks, plan.get)
+            self._service = SchedulerService(plan.clock, self._options(), on_rescued=self._caller.rescued)
+            self._serving = asyncio.create_task(self._service.serve(store))
+        except BaseException:
+            await self._let_go()
+            raise
+
+    async def stop(self) -> None:
+        """End with the tick under way."""
+        if self._service is not None and self._serving is not None:
+            self._service.stop()
+            await asyncio.wait([self._serving])
+        if self._caller is not None:
+            await self._caller.finish()
+        await self._let_go()
+
+    async def run(self) -> int:
+        """Fire until SIGTERM or SIGINT; the exit status."""
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await self.start()
+        await stop.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # A second signal ends the process at once: the store sees to the rest.
+            loop.remove_signal_handler(number)
+        await self.stop()
+        return 0
+
+    def _options(self) -> Options:
+        return Options(
+            name=self._settings.name, retention=self._settings.retention, code_version=self._plan.code_version
+        )
+
+    async def _let_go(self) -> None:
+        if self._store is not None:
+            store, self._store = self._store, None
+            self._plan.client.leave(store)
+            await self._plan.stores.release(store)

@@ -1,0 +1,219 @@
+"""FIRE: due schedules make jobs, in one transaction with the record of it. Any number of schedulers, no leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from uuid import UUID
+
+import msgspec
+
+from headway.model.due import Due, Occurrence, Standing, Tick, due
+from headway.model.errors import KeyBusy
+from headway.model.job import OnConflict, Submission
+from headway.model.schedule import Schedule
+from headway.observe.logs import get_logger
+from headway.store.scripts import ledger, submit
+from headway.store.scripts.ledger import Line
+from headway.store.scripts.submit import Answer
+from headway.store.scripts.watermark import NO_ID
+from headway.store.statements import Row, Script, many, one
+
+BROKEN_WAIT = timedelta(seconds=60)
+"""After so long a schedule whose record can't be read is looked at again."""
+CHANNEL = "\x03schedules"
+"""What is rung when a schedule was made or changed; no queue can have this name."""
+
+log = get_logger("headway.schedules")
+
+
+class Fired(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tick has done, and in how many seconds the next schedule is due (None: none is planned; 0 or less: some
+    are due and left, because there were too many, or because they are in other hands)."""
+
+    at: datetime
+    wait: float | None
+    schedules: int = 0
+    """Those that were due and are seen to."""
+    jobs: int = 0
+    skipped: int = 0
+
+    @property
+    def clear_until(self) -> datetime:
+        """Of the time before this, nothing is left to be fired."""
+        return self.at if self.wait is None or self.wait > 0 else self.at + timedelta(seconds=self.wait)
+
+
+class _Plan(msgspec.Struct):
+    """A due schedule on its way through the steps of `fire`."""
+
+    schedule: Schedule
+    due: Due
+    jobs: list[Submission]
+
+    def lines(self, answers: dict[UUID, Answer]) -> list[Line]:
+        return ledger.skip_lines(self.due, self.schedule) + ledger.job_lines(self.jobs, answers)
+
+    def busy(self, answers: dict[UUID, Answer]) -> bool:
+        """Another transaction is at a job of this schedule: left as it is, and due again."""
+        return any(isinstance(answers[job.id], KeyBusy) for job in self.jobs)
+
+
+def fire(limit: int, previous: datetime | None) -> Script[Fired]:
+    """Make the jobs of up to `limit` due schedules. `previous`: up to when this scheduler has left nothing undone."""
+    rows = yield one("due_schedules", limit=limit)
+    written: list[Line] = []
+    settled = 0
+    if rows:
+        plans = yield from _plan(rows, Tick(now=rows[0]["now_at"], previous=previous))
+        answers = yield from _submit([job for plan in plans for job in plan.jobs])
+        done = [plan for plan in plans if not plan.busy(answers)]
+        lines = [(plan.schedule.id, plan.lines(answers)) for plan in done]
+        yield from ledger.record(lines)
+        yield from _advance([(plan.schedule.id, plan.due.standing) for plan in done])
+        written, settled = [line for _, own in lines for line in own], len(done)
+    [left] = yield one("next_due_schedule")
+    return Fired(
+        at=left["now_at"],
+        wait=left["delay"],
+        schedules=settled,
+        jobs=sum(line.count for line in written if line.job_id),
+        skipped=sum(line.count for line in written if not line.job_id),
+    )
+
+
+def schedulers(age: float) -> Script[int]:
+    """How many processes fire schedules and were seen not longer than `age` seconds ago."""
+    [row] = yield one("count_schedulers", age=age)
+    number: int = row["number"]
+    return number
+
+
+def put_aside(seconds: float) -> Script[UUID | None]:
+    """Leave the first due schedule alone for a while: whatever keeps it from firing must not keep all others."""
+    rows = yield one("due_schedules", limit=1)
+    if not rows:
+        return None
+    [row] = rows
+    until = row["now_at"] + timedelta(seconds=seconds)
+    yield many("advance_schedules", [(row["id"], row["next_at"], row["last_at"], until)])
+    schedule_id: UUID = row["id"]
+    return schedule_id
+
+
+def realign(after_id: UUID | None, limit: int) -> Script[UUID | None]:
+    """The clock was set back: schedules that have had their turn at times still to come go on from now. One step of a
+    walk through them; returns where to go on (None: the walk is over)."""
+    rows = yield one("ahead_schedules", after_id=after_id or NO_ID, limit=limit)
+    if not rows:
+        return None
+    now: datetime = rows[0]["now_at"]
+    found = {row["id"]: schedule for row in rows if (schedule := _readable(row)) is not None}
+    standings = [(row["id"], found[row["id"]].after(now), row["last_at"]) for row in rows if row["id"] in found]
+    yield many(
+        "advance_schedules",
+        [(key, next_at, last_at, None if found[key].paused else next_at) for key, next_at, last_at in standings],
+    )
+    yield from ledger.forget_future(found, now)
+    last: UUID = rows[-1]["id"]
+    return last if len(rows) == limit else None
+
+
+def _plan(rows: Sequence[Row], tick: Tick) -> Script[list[_Plan]]:
+    """What is due of each. One that can't be read holds up nobody: it is put aside for a while."""
+    recorded = yield from _recorded(rows)
+    plans: list[_Plan] = []
+    broken: list[Row] = []
+    for row in rows:
+        schedule_id, text, template_text, next_at, last_at, _ = row
+        try:
+            schedule, template = read_schedule(text), read_template(template_text)
+            standing = Standing(next_at=next_at, last_at=last_at)
+            found = due(schedule, standing, tick, recorded.get(schedule_id, frozenset()))
+            plans.append(_Plan(schedule, found, [_job(schedule, template, fire) for fire in found.fires]))
+        except Exception as error:
+            # Whatever it is: those that can be read must fire.
+            log.exception("schedule.unreadable", schedule_id=str(schedule_id), error=str(error))
+            broken.append(row)
+    if broken:
+        until = tick.now + BROKEN_WAIT
+        yield many("advance_schedules", [(row["id"], row["next_at"], row["last_at"], until) for row in broken])
+    return plans
+
+
+def _recorded(rows: Sequence[Row]) -> Script[dict[UUID, set[datetime]]]:
+    """Nominal times that fired before the clock was set back. Those of other schedules lie behind them all."""
+    asked = [
+        (schedule_id, next_at)
+        for schedule_id, _, _, next_at, last_at, _ in rows
+        if last_at is not None and next_at is not None and last_at >= next_at
+    ]
+    found: dict[UUID, set[datetime]] = {}
+    if asked:
+        for row in (yield many("fired_times", asked)):
+            found.setdefault(row["schedule_id"], set()).add(row["nominal_at"])
+    return found
+
+
+def _submit(jobs: Sequence[Submission]) -> Script[dict[UUID, Answer]]:
+    """Into the store like any others; where jobs of a schedule may overlap, no look at each other is needed."""
+    free = [job for job in jobs if job.on_conflict is OnConflict.ALLOW and not job.dedupe and not job.after]
+    bound = [job for job in jobs if job.on_conflict is not OnConflict.ALLOW or job.dedupe or job.after]
+    answers: dict[UUID, Answer] = {}
+    if free:
+        answers |= zip((job.id for job in free), (yield from submit.plain(free)), strict=True)
+    if bound:
+        answers |= zip((job.id for job in bound), (yield from submit.keyed(bound)), strict=True)
+    return answers
+
+
+def _advance(standings: Sequence[tuple[UUID, Standing]]) -> Script[None]:
+    if standings:
+        yield many("advance_schedules", [(key, at.next_at, at.last_at, at.next_at) for key, at in standings])
+
+
+def schedule_job(schedule: Schedule, template: Submission, job_id: UUID, fire: Occurrence | None = None) -> Submission:
+    """A job of the schedule: of one of its nominal times, or at once."""
+    return msgspec.structs.replace(
+        template,
+        id=job_id,
+        run_at=fire and fire.run_at,
+        schedule_id=schedule.id,
+        nominal_at=fire and fire.nominal,
+        key=template.key or f"schedule:{schedule.id}",
+        on_conflict=OnConflict(schedule.overlap.value),
+        created_by=f"schedule:{schedule.name}",
+    )
+
+
+def _job(schedule: Schedule, template: Submission, fire: Occurrence) -> Submission:
+    return schedule_job(schedule, template, occurrence_id(schedule.id, fire.nominal), fire)
+
+
+def occurrence_id(schedule_id: UUID, nominal: datetime) -> UUID:
+    """A UUIDv7 that any scheduler makes of the same occurrence: made twice, it is the same job."""
+    millisecond = int(nominal.timestamp() * 1000)
+    chance = int.from_bytes(blake2b(schedule_id.bytes + nominal.isoformat().encode(), digest_size=10).digest())
+    high, low = chance >> 68, chance & (1 << 62) - 1
+    return UUID(int=millisecond << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
+
+
+@lru_cache(maxsize=20_000)
+def read_schedule(record: str) -> Schedule:
+    """A schedule as stored. Read once for each wording: most are due again and again."""
+    return msgspec.json.decode(record, type=Schedule)
+
+
+@lru_cache(maxsize=20_000)
+def read_template(template: str) -> Submission:
+    return msgspec.json.decode(template, type=Submission)
+
+
+def _readable(row: Row) -> Schedule | None:
+    try:
+        return read_schedule(row["record"])
+    except Exception as error:
+        log.exception("schedule.unreadable", schedule_id=str(row["id"]), error=str(error))
+        return None

@@ -1,0 +1,131 @@
+"""Schedules fired by several processes, and what stands in the way of one must not stand in the way of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from tests.contract.firing import MINUTE, SECOND, Firing, minutes
+from tests.contract.house import House
+from tests.contract.test_schedules import spoil
+
+ROUNDS = 12
+DUE = "select 1 from headway.schedule for update"
+KEY = "select pg_advisory_xact_lock(hashtextextended($1, 0))"
+JOBS = "select 1 from headway.job for update"
+
+
+@pytest.fixture
+def firing(house: House) -> Firing:
+    return Firing(house)
+
+
+@pytest.fixture
+async def outsider(migrated_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection of somebody else."""
+    connection = await asyncpg.connect(migrated_url)
+    yield connection
+    await connection.close()
+
+
+@asynccontextmanager
+async def transaction(connection: asyncpg.Connection, statement: str, *values: str) -> AsyncIterator[None]:
+    """Somebody else is at something."""
+    async with connection.transaction():
+        await connection.fetch(statement, *values)
+        yield
+
+
+# Many schedulers.
+
+
+async def test_several_schedulers_make_each_occurrence_once(shared: House) -> None:
+    crew = [Firing(shared), Firing(await shared.second()), Firing(await shared.second())]
+    keys = [await crew[0].create(name=f"s{n}", overlap="allow" if n % 2 else "skip") for n in range(40)]
+    done = 0
+    for _ in range(ROUNDS):
+        shared.clock.advance(60)
+        fired = await asyncio.gather(*(each.tick(limit=7) for each in crew))
+        done += sum(each.jobs + each.skipped for each in fired)
+        # Who finds everything in other hands leaves it to them, as a scheduler that asks again would not.
+        done += sum([each.jobs + each.skipped for each in [await one.tick() for one in crew]])
+    assert done == 40 * ROUNDS
+    for schedule_id in keys:
+        lines = await crew[0].lines(schedule_id)
+        assert sum(line.count for line in lines) == ROUNDS
+        assert len({line.nominal_at for line in lines}) == len(lines)
+    made = await crew[0].jobs()
+    assert len({(job.schedule_id, job.nominal_at) for job in made}) == len(made) == 20 * ROUNDS + 20
+
+
+async def test_a_schedule_in_other_hands_is_left_to_them_and_is_not_forgotten(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    firing = Firing(on_postgres)
+    await firing.create(misfire="run_all")
+    on_postgres.clock.advance(60)
+    async with transaction(outsider, DUE):
+        fired = await firing.house.store.fire()
+        assert (fired.schedules, fired.jobs, fired.wait) == (0, 0, 0.0)
+        assert fired.clear_until == firing.now
+    on_postgres.clock.advance(2)
+    assert (await firing.tick()).jobs == 1
+
+
+# What stands in the way.
+
+
+async def test_a_schedule_whose_key_is_in_other_hands_stays_due_and_holds_up_nobody(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    firing = Firing(on_postgres)
+    await firing.create(name="busy", overlap="skip", template={"key": "x"})
+    await firing.create(name="free", overlap="skip", template={"key": "y"})
+    on_postgres.clock.advance(60)
+    async with transaction(outsider, KEY, "headway:key x"):
+        fired = await firing.house.store.fire()
+        assert (fired.schedules, fired.jobs, fired.wait) == (1, 1, 0.0)
+        assert [job.key for job in await firing.jobs()] == ["y"]
+        assert (await firing.tick()).jobs == 0
+    on_postgres.clock.advance(3)
+    assert (await firing.tick()).jobs == 1
+    assert await firing.nominal() == minutes(1, 1)
+
+
+async def test_a_schedule_that_can_not_be_read_holds_up_nobody(firing: Firing) -> None:
+    broken = await firing.create(name="broken")
+    await firing.create(name="fine")
+    await spoil(firing, broken)
+    firing.house.clock.advance(60)
+    fired = await firing.tick()
+    assert (fired.jobs, fired.wait) == (1, 60.0)
+    assert await firing.pass_by(3 * MINUTE, 10 * SECOND) == 3
+    assert await firing.names() == ["broken", "fine"]
+
+
+async def test_a_schedule_put_aside_fires_later(firing: Firing) -> None:
+    first = await firing.create(name="first", schedule="1 * * * *")
+    await firing.create(name="second", schedule="2 * * * *")
+    assert await firing.house.store.put_aside(60) is None
+    firing.house.clock.advance(120)
+    assert await firing.house.store.put_aside(60) == first
+    assert (await firing.tick()).jobs == 1
+    assert await firing.nominal() == minutes(2)
+    firing.house.clock.advance(60)
+    assert (await firing.tick()).jobs == 1
+    assert await firing.nominal() == minutes(1, 2)
+
+
+async def test_a_job_that_can_not_be_stored_is_told_in_the_ledger(firing: Firing) -> None:
+    schedule_id = await firing.create(template={"after": (UUID(int=5),)})
+    firing.house.clock.advance(60)
+    fired = await firing.tick()
+    assert (fired.jobs, fired.skipped) == (0, 1)
+    [line] = await firing.lines(schedule_id)
+    assert line.reason == "error"
+    assert "there is no such job" in str(line.detail)
