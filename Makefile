@@ -9,8 +9,8 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 .PHONY: run test check format bench prove clean help
 
-run: $(READY) ## start a worker on the demo app and watch jobs being done
-	$(BIN)/headway demo
+run: $(READY) ## start `headway up` on the demo app and watch jobs being done
+	$(BIN)/headway up --app headway.demo:app --log-level warning
 
 test: $(READY) ## start the real servers and run all tests
 	tools/servers

@@ -32,11 +32,12 @@ from headway.jobs import Job, decode_result
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
 from headway.kinds.free import FreeKind
-from headway.model.errors import ConfigurationError, HeadwayError, UnknownFunction, WaitTimeout
+from headway.model.errors import ConfigurationError, HeadwayError, JobNotFound, UnknownFunction, WaitTimeout
 from headway.model.filters import JobFilter
 from headway.model.job import Accepted, JobRecord, Moved, Submission
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
+from headway.model.why import Why
 from headway.model.worker import FunctionInfo
 from headway.options import SubmitOptions
 from headway.results import read_chunks, read_result
@@ -211,6 +212,17 @@ class Headway(Scheduling):
         """What the job wrote and logged, of its last attempt or another."""
         return self.block(self.aoutput(job_id, attempt), "output")
 
+    async def awhy(self, job_id: UUID) -> Why:
+        """Why the job is not running now, in a sentence, and what to do. Raises JobNotFound."""
+        why = await self.client.call(lambda store: store.why(job_id))
+        if why is None:
+            raise JobNotFound(job_id)
+        return why
+
+    def why(self, job_id: UUID) -> Why:
+        """Why the job is not running now, in a sentence, and what to do. Raises JobNotFound."""
+        return self.block(self.awhy(job_id), "why")
+
     # Changing
 
     def cancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
@@ -259,12 +271,8 @@ class Headway(Scheduling):
     async def aqueue(self, name: str, **settings: Any) -> None:
         """Set a queue's limits, for all workers; what isn't given stays as it is."""
         changes = _queue_changes(settings)
-
-        async def change(store: Store) -> None:
-            before = (await store.limits()).queues.get(name) or QueueSettings(name=name)
-            await store.set_queue(_checked(QueueSettings, {**msgspec.structs.asdict(before), **changes}))
-
-        await self.client.call(change)
+        _checked(QueueSettings, {"name": name, **changes})
+        await self.client.call(lambda store: store.change_queue(name, changes, by=None))
 
     def limit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
         """Limit the jobs of one key, for all workers and queues; without a limit, lift it."""

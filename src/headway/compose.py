@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from headway.app import Headway
+from headway.bus.contract import redacted
 from headway.model.errors import ConfigurationError
 from headway.observe import rendering
 
@@ -28,6 +29,19 @@ def load_app(reference: str) -> Headway:
     if not isinstance(app, Headway):
         raise ConfigurationError(f"{reference} is {type(app).__name__}, not a Headway app")
     app.reference = reference
+    return app
+
+
+def app_or_none(reference: str | None, store: str | None) -> Headway:
+    """The app that is named; without one, an app without functions on the store that is."""
+    if reference is None:
+        return Headway(store_url(store), name="headway")
+    app = load_app(reference)
+    if store is not None and store != app.url:
+        raise ConfigurationError(
+            f"{reference} has the store {redacted(app.url)}, --store (or {STORE}) says {redacted(store)}: "
+            "leave the one out, or make it the same"
+        )
     return app
 
 

@@ -1,7 +1,9 @@
-"""A small app to watch: `headway demo` submits a few jobs a second and shows how they end."""
+"""A small app to watch. `headway demo` submits a few jobs a second and shows how they end; with `headway up --app
+headway.demo:app` (which is what `make run` does) they come by themselves, by schedules."""
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -15,14 +17,16 @@ from headway.clock import SystemClock, sleep
 from headway.executors.contract import current
 from headway.jobs import Job
 from headway.model.retry import Retry
+from headway.model.when import every
+from headway.schedules import Schedule
 
 clock = SystemClock()
 console = Console()
 
 
-def make_app(path: Path) -> Headway:
-    """An app on its own database file, with jobs of three sorts."""
-    app = Headway(f"sqlite:///{path}")
+def make_app(url: str) -> Headway:
+    """An app with jobs of three sorts."""
+    app = Headway(url)
 
     @app.job(queue="mail", name="welcome")
     async def welcome(user: int) -> str:
@@ -46,10 +50,28 @@ def make_app(path: Path) -> Headway:
     return app
 
 
+def make_live_app(url: str) -> Headway:
+    """The same, with jobs that come by themselves."""
+    app = make_app(url)
+
+    @app.job(name="visitors", schedule=Schedule(every(1), overlap="allow", description="some visitors a second"))
+    async def visitors() -> int:
+        number = random.randint(1, 3)
+        for _ in range(number):
+            await app.function(random.choice(("welcome", "flaky"))).asubmit(random.randint(1, 999))
+        return number
+
+    @app.job(name="monthly", schedule=Schedule(every(5), description="a report every five seconds, to be watched"))
+    async def monthly() -> None:
+        await app.function("report").asubmit(random.randint(1, 12))
+
+    return app
+
+
 async def run(jobs: int) -> None:
     """Submit and work until `jobs` are submitted and done (0: until interrupted)."""
     with tempfile.TemporaryDirectory(prefix="headway-demo-") as directory:
-        app = make_app(Path(directory) / "demo.db")
+        app = make_app(f"sqlite:///{Path(directory) / 'demo.db'}")
         console.print(f"[bold]Headway demo[/] on {app.url} - Ctrl-C ends it")
         async with app.worker(queues=["mail", "reports"], concurrency=10):
             submitted = await _feed(app, jobs)
@@ -80,8 +102,16 @@ def _show(word: str) -> Any:
     return hook
 
 
+def _url() -> str:
+    """Where the demo that goes on keeps its jobs: others may look at them meanwhile."""
+    return os.environ.get("HEADWAY_STORE") or f"sqlite:///{tempfile.gettempdir()}/headway-demo-{os.getuid()}.db"
+
+
 async def _summary(app: Headway) -> None:
     table = Table("job", "state", "attempts", title="The last jobs")
     for job in await app.ajobs(limit=10):
         table.add_row(job.name, job.state.value, str(job.attempt))
     console.print(table)
+
+
+app = make_live_app(_url())

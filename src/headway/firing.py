@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from uuid import UUID
 
 import msgspec
 
+from headway.components.assembly import ALL, assemble
 from headway.declaring import declare
 from headway.hooks import HookCaller
+from headway.kinds import load_kinds
 from headway.model.limits import Retention
+from headway.scheduler.post import Post
 from headway.scheduler.service import Options, SchedulerService
 from headway.serve import Plan
 from headway.store.contract import Store
@@ -20,10 +24,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str | None = None
     retention: Retention = Retention()
+    components: tuple[str, ...] = ALL
+    """Which of the components act on commands from the bus."""
 
 
 class AppScheduler:
-    """Fires the schedules of a store, those of the app's code among them."""
+    """Fires the schedules of a store, those of the app's code among them. With a bus it also rings for due jobs there,
+    and acts on commands."""
 
     def __init__(self, plan: Plan, settings: SchedulerSettings) -> None:
         self._plan = plan
@@ -32,6 +39,7 @@ class AppScheduler:
         self._caller: HookCaller | None = None
         self._service: SchedulerService | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._posting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to fire; returns when the store knows what the code declares."""
@@ -44,12 +52,17 @@ class AppScheduler:
             self._caller = HookCaller(plan.hooks, plan.get)
             self._service = SchedulerService(plan.clock, self._options(), on_rescued=self._caller.rescued)
             self._serving = asyncio.create_task(self._service.serve(store))
+            if plan.bus:
+                self._posting = asyncio.create_task(self._post(plan.bus, self._service.id).serve(store))
         except BaseException:
             await self._let_go()
             raise
 
     async def stop(self) -> None:
         """End with the tick under way."""
+        if self._posting is not None:
+            self._posting.cancel()
+            await asyncio.wait([self._posting])
         if self._service is not None and self._serving is not None:
             self._service.stop()
             await asyncio.wait([self._serving])
@@ -69,6 +82,11 @@ class AppScheduler:
             loop.remove_signal_handler(number)
         await self.stop()
         return 0
+
+    def _post(self, bus: str, holder: UUID) -> Post:
+        plan = self._plan
+        components = assemble(plan.client, load_kinds(), plan.clock, self._settings.components)
+        return Post(bus, holder, components, plan.clock)
 
     def _options(self) -> Options:
         return Options(

@@ -17,7 +17,7 @@ from headway.kinds.contract import Functions
 from headway.model.errors import InvalidJob, InvalidSchedule, ScheduleNotFound
 from headway.model.job import Submission
 from headway.model.retry import seconds
-from headway.model.schedule import Misfire, Origin, Overlap, from_body
+from headway.model.schedule import Misfire, Origin, Overlap, from_body, to_body
 from headway.model.schedule import Schedule as StoredSchedule
 from headway.model.when import When
 from headway.store.contract import Schedules
@@ -200,3 +200,18 @@ def _refuse_elsewhere(job: Mapping[str, Any]) -> None:
     for name, words in _ELSEWHERE.items():
         if name in job:
             raise InvalidSchedule(f"job.{name}: {words}", field=f"job.{name}")
+
+
+def schedule_shape(found: Found) -> dict[str, Any]:
+    """A schedule as it is shown everywhere: its body, and where it stands."""
+    if isinstance(found, Unreadable):
+        return {"id": found.id, "name": found.name, "problem": found.problem}
+    standing = {name: getattr(found, name) for name in ("next_at", "last_at", "ended", "version", "source")}
+    known = {name: getattr(found.schedule, name) for name in ("id", "origin", "code_version", "created_at")}
+    return {
+        **to_body(found.schedule),
+        **standing,
+        **known,
+        "updated_at": found.updated_at,
+        "updated_by": found.updated_by,
+    }

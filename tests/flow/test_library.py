@@ -431,3 +431,13 @@ async def test_workers_announce_functions_with_their_parameters(app: Headway) ->
     assert set(info.parameters["properties"]) == {"user", "at"}
     assert info.parameters["required"] == ["user"]
     assert worker.queues == ("default",)
+
+
+async def test_why_a_job_does_not_run(app: Headway) -> None:
+    @app.job
+    async def later() -> None: ...
+
+    job = await later.options(delay=3600).asubmit()
+    assert "not due" in (await app.awhy(job.id)).sentence
+    with pytest.raises(JobNotFound):
+        await app.awhy(uuid4())

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from headway.cli import acts, bench, doctor, jobs, queues, store, worker
+from headway.cli import acts, bench, doctor, jobs, planning, queues, scheduler, schedules, store, worker
 from headway.model.errors import HeadwayError
 
 cli = typer.Typer(
@@ -16,7 +16,9 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=True,
 )
+cli.command("up")(scheduler.up)
 cli.command("worker")(worker.worker)
+cli.command("scheduler")(scheduler.scheduler)
 cli.command("demo")(worker.demo)
 cli.command("migrate")(store.migrate)
 cli.command("functions")(store.functions)
@@ -42,6 +44,18 @@ queues_group.command("pause")(queues.pause)
 queues_group.command("resume")(queues.resume)
 queues_group.command("set")(queues.set_queue)
 cli.add_typer(queues_group, name="queues")
+
+schedules_group = typer.Typer(help="Look at schedules, make and change them.", no_args_is_help=True)
+schedules_group.command("list")(schedules.list_schedules)
+schedules_group.command("show")(schedules.show)
+schedules_group.command("create")(planning.create)
+schedules_group.command("preview")(schedules.preview)
+schedules_group.command("occurrences")(schedules.occurrences)
+schedules_group.command("pause")(planning.pause)
+schedules_group.command("resume")(planning.resume)
+schedules_group.command("run")(planning.run)
+schedules_group.command("delete")(planning.delete)
+cli.add_typer(schedules_group, name="schedules")
 
 
 def main() -> None:

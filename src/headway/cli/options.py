@@ -11,6 +11,12 @@ Store = Annotated[
     str | None,
     typer.Option("--store", envvar="HEADWAY_STORE", help="sqlite:///path.db or postgresql://…", metavar="URL"),
 ]
+Bus = Annotated[
+    str | None,
+    typer.Option(
+        "--bus", envvar="HEADWAY_BUS", help="amqp://… to be woken by RabbitMQ; else the store rings.", metavar="URL"
+    ),
+]
 LogLevel = Annotated[str, typer.Option("--log-level", envvar="HEADWAY_LOG_LEVEL", help="debug, info, warning, error.")]
 LogJson = Annotated[
     bool, typer.Option("--log-json/--log-console", envvar="HEADWAY_LOG_JSON", help="Log lines as JSON.")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from headway import compose
-from headway.cli.options import App, LogJson, LogLevel
+from headway.cli.options import App, Bus, LogJson, LogLevel
 from headway.cli.processes import Supervisor
 from headway.model.errors import ConfigurationError
 from headway.serve import AppWorker, tune_process
@@ -33,6 +33,8 @@ Grace = Annotated[
     typer.Option("--grace", envvar="HEADWAY_GRACE", help="Seconds running jobs get to end when the worker stops."),
 ]
 
+Scheduler = Annotated[bool, typer.Option("--scheduler", help="Fire schedules as well.")]
+
 
 def worker(  # noqa: PLR0913 - one parameter per flag
     app: App,
@@ -41,23 +43,27 @@ def worker(  # noqa: PLR0913 - one parameter per flag
     processes: Processes = 1,
     lease: Lease = None,
     grace: Grace = 30.0,
+    scheduler: Scheduler = False,
+    bus: Bus = None,
     log_level: LogLevel = "info",
     log_json: LogJson = False,
 ) -> None:
     """Run jobs until stopped (Ctrl-C or SIGTERM: running jobs may end, others are given back)."""
     compose.configure_logs(log_level, as_json=log_json)
     loaded = compose.load_app(app)
+    loaded.bus = bus or loaded.bus
     settings: dict[str, Any] = {
-        "queues": _slots(queue or ["default"], concurrency),
+        "queues": slots_of(queue or ["default"], concurrency),
         "lease": compose.lease(lease),
         "grace": grace,
+        "scheduler": scheduler,
     }
     if processes > 1:
         if loaded.url.startswith("sqlite"):
             typer.echo("headway: SQLite has one writer; several processes are safe, but not faster", err=True)
         sys.exit(Supervisor(processes).run())
     tune_process()
-    sys.exit(_run(_serve(loaded.worker(**settings))))
+    sys.exit(run_loop(serve(loaded.worker(**settings))))
 
 
 def demo(
@@ -67,10 +73,11 @@ def demo(
     from headway.demo import run
 
     compose.configure_logs(log_level, as_json=False)
-    _run(run(jobs))
+    run_loop(run(jobs))
 
 
-async def _serve(worker: AppWorker) -> int:
+async def serve(worker: AppWorker) -> int:
+    """Until it is stopped; the exit status."""
     status = await worker.run()
     if worker.left:
         # The loop would wait for them for ever. Their leases lapse, and other workers see to the jobs.
@@ -79,7 +86,8 @@ async def _serve(worker: AppWorker) -> int:
     return status
 
 
-def _slots(queues: list[str], default: int) -> dict[str, int]:
+def slots_of(queues: list[str], default: int) -> dict[str, int]:
+    """Queues as flags name them, with their slots."""
     slots: dict[str, int] = {}
     for text in queues:
         name, _, number = text.partition("=")
@@ -89,7 +97,7 @@ def _slots(queues: list[str], default: int) -> dict[str, int]:
     return slots
 
 
-def _run(main: Any) -> Any:
+def run_loop(main: Any) -> Any:
     """uvloop where it is installed: the same, faster."""
     try:
         import uvloop

@@ -33,7 +33,7 @@ from headway.model.why import Why
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.store.scripts.cancel import Verdict
 from headway.store.scripts.dispatch import Outstanding
-from headway.store.scripts.fire import Fired
+from headway.store.scripts.fire import Fired, ScheduleStats
 from headway.store.scripts.gates import Limits
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord
@@ -218,6 +218,9 @@ class Schedules(Protocol):
 
     async def schedulers(self) -> int:
         """How many processes fire schedules, by their signs of life."""
+
+    async def schedule_stats(self) -> ScheduleStats:
+        """All schedules at a glance."""
 
     async def prune_ledger(self, age: float, limit: int = 1000) -> int:
         """Remove lines of the ledger older than `age` seconds; how many went."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from headway.model.overview import SILENT_AFTER
 from headway.store.driver import Driver, Lane
 from headway.store.scripts import declare, fire, schedules
-from headway.store.scripts.fire import Fired
+from headway.store.scripts.fire import Fired, ScheduleStats
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord
 from headway.store.scripts.submit import Answer
@@ -62,6 +62,9 @@ class SqlSchedules:
 
     async def schedulers(self) -> int:
         return await self._driver.run(lambda: fire.schedulers(SILENT_AFTER), Lane.WRITE, single=True)
+
+    async def schedule_stats(self) -> ScheduleStats:
+        return await self._driver.run(fire.stats, Lane.READ, single=True)
 
     async def prune_ledger(self, age: float, limit: int = 1000) -> int:
         return await self._driver.run(lambda: schedules.prune(age, limit), Lane.WRITE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headway.cli.checks.contract import Check, Patient
 from headway.cli.checks.jobs import cancels, growth, leases, queues, workers
+from headway.cli.checks.schedules import schedules
 from headway.cli.checks.store import clock, engine, write
 
 __all__ = ["CHECKS", "Check", "Patient"]
@@ -21,4 +22,5 @@ CHECKS: dict[str, Check] = {
     "leases": leases,
     "cancels": cancels,
     "queues": queues,
+    "schedules": schedules,
 }

@@ -84,6 +84,19 @@ def fire(limit: int, previous: datetime | None) -> Script[Fired]:
     )
 
 
+class ScheduleStats(msgspec.Struct, frozen=True, kw_only=True):
+    """How many schedules there are, how many of them are to fire, and for how long the first has been due."""
+
+    schedules: int
+    active: int
+    late: float
+
+
+def stats() -> Script[ScheduleStats]:
+    [row] = yield one("count_schedules")
+    return ScheduleStats(schedules=row["schedules"], active=row["active"], late=max(row["late"] or 0.0, 0.0))
+
+
 def schedulers(age: float) -> Script[int]:
     """How many processes fire schedules and were seen not longer than `age` seconds ago."""
     [row] = yield one("count_schedulers", age=age)

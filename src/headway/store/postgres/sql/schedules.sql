@@ -63,6 +63,11 @@ from headway.schedule where due_at is not null;
 select count(*) as number from headway.worker
 where fires and seen_at > coalesce(:now::timestamptz, now()) - :age::float8 * interval '1 second';
 
+-- name: count_schedules(; now)
+-- Reads every schedule there is: for people who look after it all.
+select count(*) as schedules, count(due_at) as active, extract(epoch from coalesce(:now::timestamptz, now()) - min(due_at))::float8 as late
+from headway.schedule;
+
 -- name: insert_schedule(; id, name, record, template, next_at, due_at, source, declared, by, now)
 insert into headway.schedule (id, name, record, template, next_at, due_at, source, declared, updated_by, updated_at)
 values (:id::uuid, :name, :record::json, :template::json, :next_at::timestamptz, :due_at::timestamptz, :source,

@@ -43,6 +43,11 @@ select (min(due_at) - :now) / 1000000.0 as delay, :now as now_at from headway_sc
 -- name: count_schedulers(; age, now)
 select count(*) as number from headway_worker where fires and seen_at > :now - cast(:age * 1000000 as integer);
 
+-- name: count_schedules(; now)
+-- Reads every schedule there is: for people who look after it all.
+select count(*) as schedules, count(due_at) as active, (:now - min(due_at)) / 1000000.0 as late
+from headway_schedule;
+
 -- name: insert_schedule(; id, name, record, template, next_at, due_at, source, declared, by, now)
 insert into headway_schedule (id, name, record, template, next_at, due_at, source, declared, updated_by, updated_at)
 values (:id, :name, :record, :template, :next_at, :due_at, :source, :declared, :by, :now)
