@@ -67,9 +67,9 @@ def refusal(done: Done) -> str:
 class Terminal:
     """Runs commands in a directory, on one store."""
 
-    def __init__(self, directory: Path, url: str | None) -> None:
+    def __init__(self, directory: Path, url: str | None, **environment: str) -> None:
         self._directory = directory
-        self._environment = {**os.environ, "COLUMNS": str(WIDTH), "LOGNAME": LOGIN, "NO_COLOR": "1"}
+        self._environment = {**os.environ, "COLUMNS": str(WIDTH), "LOGNAME": LOGIN, "NO_COLOR": "1", **environment}
         self._environment.pop("HEADWAY_STORE", None)
         if url is not None:
             self._environment["HEADWAY_STORE"] = url

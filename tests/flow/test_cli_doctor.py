@@ -25,6 +25,7 @@ from tests.flow.conftest import migrate, sqlite_url
 from tests.flow.processes import Project
 from tests.flow.terminal import WIDTH, Terminal
 from tests.flow.waiting import block_until
+from tests.rabbit import Rabbit
 from tests.servers import Postgres, database_of
 
 STUBBORN = """
@@ -70,6 +71,7 @@ def test_all_is_well_where_a_worker_serves_every_queue(project: Project) -> None
     )
     assert set(checks) == engine | {
         "store", "schema", "writing", "clock", "retention", "workers", "leases", "cancels", "queues",
+        "schedules", "bus",
     }  # fmt: skip
     assert worker.stop() == 0
 
@@ -248,17 +250,33 @@ async def test_clocks_that_are_apart_are_told(tmp_path: Path) -> None:
 def test_a_check_can_be_added_and_one_that_breaks_stops_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def bus(patient: Patient) -> list[Finding]:
-        return [problem("bus", f"{patient.environment['HEADWAY_BUS']} does not answer", "start it")]
+    async def moon(patient: Patient) -> list[Finding]:
+        return [problem("moon", f"{patient.environment['HEADWAY_MOON']} does not answer", "wait")]
 
     async def broken(patient: Patient) -> list[Finding]:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setenv("HEADWAY_BUS", "amqp://here")
+    monkeypatch.setenv("HEADWAY_MOON", "full")
     monkeypatch.setitem(CHECKS, "broken", broken)
-    monkeypatch.setitem(CHECKS, "bus", bus)
+    monkeypatch.setitem(CHECKS, "moon", moon)
     asyncio.run(migrate(sqlite_url(tmp_path)))
     findings = asyncio.run(examine(sqlite_url(tmp_path)))
-    assert findings[-1] == problem("bus", "amqp://here does not answer", "start it")
+    assert findings[-1] == problem("moon", "full does not answer", "wait")
     assert findings[-2].text == "can't be looked at: ZeroDivisionError: oops"
     assert len(findings) > len(CHECKS)
+
+
+def test_the_bus_is_called_and_one_that_is_away_is_a_problem(sqlite_project: Project, rabbit: Rabbit) -> None:
+    asyncio.run(migrate(sqlite_project.url))
+    found = _bus(sqlite_project, rabbit.url)
+    assert (found["level"], "answers in" in found["text"]) == ("ok", True)
+    away = _bus(sqlite_project, "amqp://guest:secret@127.0.0.1:1/")
+    assert (away["level"], "secret" in away["text"], "start the broker" in away["mend"]) == ("problem", False, True)
+    assert _bus(sqlite_project, "carrier://pigeon")["level"] == "problem"
+
+
+def _bus(project: Project, url: str) -> dict[str, Any]:
+    done = Terminal(project.directory, project.url, HEADWAY_BUS=url).run("doctor", "--json")
+    [found] = [finding for finding in done.data["findings"] if finding["check"] == "bus"]
+    told: dict[str, Any] = found
+    return told

@@ -14,8 +14,13 @@ of its own, and stops where the broker answers otherwise than before.
 
 from __future__ import annotations
 
+import logging
+
 from headway.bus.line import Terms
 from headway.bus.rabbit.bus import RabbitBus
+
+# We tell ourselves what goes wrong, once and with what to do; the driver would at each attempt.
+logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
 
 
 def from_terms(terms: Terms) -> RabbitBus:

@@ -6,6 +6,7 @@ becomes a problem of its own, and the others go on.
 
 from __future__ import annotations
 
+from headway.cli.checks.bus import bus
 from headway.cli.checks.contract import Check, Patient
 from headway.cli.checks.jobs import cancels, growth, leases, queues, workers
 from headway.cli.checks.schedules import schedules
@@ -23,4 +24,5 @@ CHECKS: dict[str, Check] = {
     "cancels": cancels,
     "queues": queues,
     "schedules": schedules,
+    "bus": bus,
 }
