@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from uuid import UUID
 
 import msgspec
 
-from headway.components.assembly import ALL, assemble
+from headway.components.assembly import ALL
 from headway.declaring import declare
 from headway.hooks import HookCaller
-from headway.kinds import load_kinds
 from headway.model.limits import Retention
 from headway.scheduler.post import Post
 from headway.scheduler.service import Options, SchedulerService
-from headway.serve import Plan
+from headway.serve import Plan, post_of
 from headway.store.contract import Store
 
 
@@ -39,7 +37,7 @@ class AppScheduler:
         self._caller: HookCaller | None = None
         self._service: SchedulerService | None = None
         self._serving: asyncio.Task[None] | None = None
-        self._posting: asyncio.Task[None] | None = None
+        self._post: Post | None = None
 
     async def start(self) -> None:
         """Begin to fire; returns when the store knows what the code declares."""
@@ -52,17 +50,17 @@ class AppScheduler:
             self._caller = HookCaller(plan.hooks, plan.get)
             self._service = SchedulerService(plan.clock, self._options(), on_rescued=self._caller.rescued)
             self._serving = asyncio.create_task(self._service.serve(store))
-            if plan.bus:
-                self._posting = asyncio.create_task(self._post(plan.bus, self._service.id).serve(store))
+            if post := post_of(plan, self._service.id, self._settings.components):
+                self._post = post
+                post.open(store)
         except BaseException:
             await self._let_go()
             raise
 
     async def stop(self) -> None:
         """End with the tick under way."""
-        if self._posting is not None:
-            self._posting.cancel()
-            await asyncio.wait([self._posting])
+        if self._post is not None:
+            await self._post.close()
         if self._service is not None and self._serving is not None:
             self._service.stop()
             await asyncio.wait([self._serving])
@@ -82,11 +80,6 @@ class AppScheduler:
             loop.remove_signal_handler(number)
         await self.stop()
         return 0
-
-    def _post(self, bus: str, holder: UUID) -> Post:
-        plan = self._plan
-        components = assemble(plan.client, load_kinds(), plan.clock, self._settings.components)
-        return Post(bus, holder, components, plan.clock)
 
     def _options(self) -> Options:
         return Options(

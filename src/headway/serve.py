@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
@@ -16,15 +16,18 @@ from headway.bus import make_bus
 from headway.bus.contract import Bus
 from headway.client import Client
 from headway.clock import Clock
+from headway.components.assembly import ALL, assemble
 from headway.declaring import Calendar, Declared
 from headway.executors import make_executors
 from headway.executors.call.functions import Registry
 from headway.executors.contract import Executor, Setup
 from headway.hooks import HookCaller, HookList
+from headway.kinds import load_kinds
 from headway.model.errors import ConfigurationError
 from headway.model.job import Claim
 from headway.model.limits import Retention
 from headway.observe.logs import get_logger
+from headway.scheduler.post import Post
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.worker.worker import SLOTS, Options, Parts, Worker
@@ -85,6 +88,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The schedules in its code."""
 
 
+def post_of(plan: Plan, holder: UUID, components: Collection[str] = ALL) -> Post | None:
+    """What a process that fires does at the plan's broker, if there is one."""
+    if plan.bus is None:
+        return None
+    return Post(plan.bus, holder, assemble(plan.client, load_kinds(), plan.clock, components), plan.clock)
+
+
 class AppWorker:
     """A worker that lives in the user's own process: `async with app.worker() as worker: …`"""
 
@@ -96,6 +106,7 @@ class AppWorker:
         self._bus: Bus | None = None
         self._caller: HookCaller | None = None
         self._calendar: Calendar | None = None
+        self._post: Post | None = None
         self.worker: Worker | None = None
         self.left = 0
         """Jobs that could not be stopped when the worker did: their threads still run."""
@@ -132,6 +143,9 @@ class AppWorker:
         )
         self.worker = Worker(parts, self._settings.options(plan.code_version))
         await self.worker.start()
+        if self._settings.scheduler and (post := post_of(plan, self.worker.id)):
+            self._post = post
+            post.open(store)
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop as gently as `grace` seconds allow; everything begun is recorded or given back."""
@@ -139,6 +153,8 @@ class AppWorker:
             return
         if self._calendar is not None:
             await self._calendar.close()
+        if self._post is not None:
+            await self._post.close()
         await self.worker.stop(grace)
         if self._caller is not None:
             await self._caller.finish()

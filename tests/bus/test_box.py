@@ -62,9 +62,10 @@ async def test_a_loop_that_sleeps_is_woken_from_another_thread() -> None:
         time.sleep(0.2)
         box.put(Mail(calls=["me"]))
 
-    thread = threading.Thread(target=put)
+    thread, started = threading.Thread(target=put), time.monotonic()
     thread.start()
     assert (await asyncio.wait_for(box.take(), 5)).calls == ["me"]
+    assert time.monotonic() - started < 3
     thread.join()
 
 

@@ -96,6 +96,22 @@ async def test_many_are_carried_out_at_once_but_not_too_many(client: Client, ser
     assert most == 10
 
 
+async def test_no_more_are_taken_than_may_be_in_hand(rabbit: Rabbit, client: Client, serve: Serve) -> None:
+    going_on = asyncio.Event()
+
+    async def handler(_command: Command) -> Reply:
+        await going_on.wait()
+        return {"ok": True}
+
+    desk = await serve(handler, at_once=5)
+    for _ in range(20):
+        client.tell({"type": "CREATE"})
+    await until(lambda: desk.counters.received == 5, "five to be in hand")
+    assert rabbit.depth(QUEUE) == 15, "the others are left to other processes"
+    going_on.set()
+    await until(lambda: desk.counters.received == 20, "all of them")
+
+
 async def test_a_stop_finishes_what_is_in_hand_and_takes_no_more(rabbit: Rabbit, client: Client, serve: Serve) -> None:
     begun, going_on = asyncio.Event(), asyncio.Event()
     seen: list[str] = []

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from headway.app import Headway
 from headway.clock import SystemClock
+from headway.executors.contract import current
 from headway.functions import JobFunction
 
 QUEUE = "bench"
 NOOP = "bench.noop"
 STAMP = "bench.stamp"
 HOLD = "bench.hold"
+LATE = "bench.late"
 FULL = "full"
 """The key whose jobs may run one at a time."""
 
@@ -29,12 +33,17 @@ class Bench:
         self.noop: JobFunction[Any, Any] = self.app.job(name=NOOP, queue=QUEUE)(self._noop)
         self.stamp: JobFunction[Any, Any] = self.app.job(name=STAMP, queue=QUEUE)(self._stamp)
         self.hold: JobFunction[Any, Any] = self.app.job(name=HOLD, queue=QUEUE, key=FULL)(self._hold)
+        self.late: JobFunction[Any, Any] = self.app.job(name=LATE, queue=QUEUE)(self._late)
+        self.starts: dict[UUID, datetime] = {}
 
     async def _noop(self, number: int) -> None:
         """Nothing: what is measured is everything around it."""
 
     async def _stamp(self, sent: float) -> None:
         self.delays.append(self._clock.monotonic() - sent)
+
+    async def _late(self) -> None:
+        self.starts[current().job_id] = self._clock.now()
 
     async def _hold(self) -> None:
         self.holding.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,7 +12,8 @@ import msgspec
 
 from headway.bench.children import BenchFailed, Child, Counts, play
 from headway.bench.idle import idle
-from headway.bench.report import Line
+from headway.bench.report import Line, milliseconds, percentile
+from headway.bench.schedules import schedules
 from headway.bench.sizes import BATCH, CALLERS, CLAIM_ROWS, MANY, PER_SECOND, SLOTS, Sizes
 from headway.bench.stage import Stage
 from headway.clock import SystemClock, sleep
@@ -174,7 +174,7 @@ async def in_a_row(stage: Stage) -> list[Line]:
         msgspec.structs.replace(kept, note="by tenth: " + " ".join(f"{rate / 1000:.1f}k" for rate in rates)).aiming(
             at_least=70
         ),
-        Line(what=f"  claim of {CLAIM_ROWS} right behind it", unit="ms", runs=_milliseconds(took[WARM_UP:])),
+        Line(what=f"  claim of {CLAIM_ROWS} right behind it", unit="ms", runs=milliseconds(took[WARM_UP:])),
     ]
 
 
@@ -188,8 +188,8 @@ async def latency(stage: Stage) -> list[Line]:
         Line(
             what=f"enqueue to start, {PER_SECOND}/s from another process, p{percent}",
             unit="ms",
-            runs=(_percentile(ours, percent),),
-            ceiling_runs=(_percentile(bare, percent),),
+            runs=(percentile(ours, percent),),
+            ceiling_runs=(percentile(bare, percent),),
         )
         for percent in (50, 99)
     ]
@@ -244,7 +244,7 @@ async def _filled(stage: Stage, kind: str, fill: str | None) -> AsyncIterator[st
 
 async def _claims(role: str, sizes: Sizes, **spec: str) -> tuple[float, ...]:
     took: list[float] = await play(role, rows=CLAIM_ROWS, times=sizes.claims + WARM_UP, **spec)
-    return _milliseconds(took[WARM_UP:])
+    return milliseconds(took[WARM_UP:])
 
 
 def _claim_line(sizes: Sizes, kind: str, ours: Sequence[float], bare: Sequence[float]) -> Line:
@@ -272,7 +272,7 @@ async def behind(stage: Stage) -> list[Line]:
     line = Line(
         what=f"start of a job behind {stage.sizes.behind:,} of a full key",
         unit="ms",
-        runs=_milliseconds(firsts),
+        runs=milliseconds(firsts),
         note=f"the first of {PROBES}, 50 ms apart; slowest {max(all_of_them) * 1000:.1f} ms",
     )
     return [line.aiming(at_most=50.0)]
@@ -301,15 +301,6 @@ def _named(line: Line, what: str) -> Line:
     return msgspec.structs.replace(line, what=what)
 
 
-def _milliseconds(seconds: Sequence[float]) -> tuple[float, ...]:
-    return tuple(1000 * one for one in seconds)
-
-
-def _percentile(seconds: Sequence[float], percent: int) -> float:
-    """In milliseconds."""
-    return 1000 * statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1]
-
-
 MEASURES = (
     Measure("submit", submits, lambda sizes: 1 + 6 * sizes.repeat),
     Measure("drain", drain, lambda sizes: 1 + 4 * sizes.repeat),
@@ -318,4 +309,5 @@ MEASURES = (
     Measure("claim", claims, lambda sizes: 2 + 6 * _rounds(sizes)),
     Measure("behind", behind, lambda sizes: sizes.repeat),
     Measure("idle", idle, lambda _: 1),
+    Measure("schedules", schedules, lambda sizes: 3 + sizes.repeat),
 )

@@ -84,6 +84,15 @@ def shown(value: float, unit: Unit) -> str:
     return f"{value:,.{digits}f}{'' if unit == '%' else ' '}{unit}"
 
 
+def milliseconds(seconds: Sequence[float]) -> tuple[float, ...]:
+    return tuple(1000 * one for one in seconds)
+
+
+def percentile(seconds: Sequence[float], percent: int) -> float:
+    """In milliseconds."""
+    return 1000 * statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1]
+
+
 def as_json(chapters: Sequence[Chapter], header: Mapping[str, object]) -> bytes:
     """Everything, with the single runs."""
     found = {

@@ -31,6 +31,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     claims: int
     idle: float
     """Seconds for which an idle worker is watched."""
+    schedules: int
+    """Schedules stored beside those that are due."""
+    minutely: int
+    """Schedules that are due at the same moment."""
 
 
 NORMAL = Sizes(
@@ -45,6 +49,8 @@ NORMAL = Sizes(
     behind=100_000,
     claims=40,
     idle=20.0,
+    schedules=1_000_000,
+    minutely=10_000,
 )
 QUICK = Sizes(
     repeat=1,
@@ -58,6 +64,8 @@ QUICK = Sizes(
     behind=10_000,
     claims=20,
     idle=12.0,
+    schedules=100_000,
+    minutely=10_000,
 )
 FULL = msgspec.structs.replace(NORMAL, repeat=5, drain=200_000, in_a_row=1_000_000)
 TINY = Sizes(
@@ -72,5 +80,7 @@ TINY = Sizes(
     behind=1_000,
     claims=6,
     idle=0.5,
+    schedules=1_000,
+    minutely=200,
 )
 """So small that the figures mean nothing: to see that everything works."""

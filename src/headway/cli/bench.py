@@ -30,7 +30,7 @@ Jobs = Annotated[int | None, typer.Option(min=100, help="Jobs of the drain.")]
 InARow = Annotated[int | None, typer.Option(min=0, help="Jobs of the long drain; 0 leaves it out.")]
 Only = Annotated[
     list[str] | None,
-    typer.Option(help="A measurement: submit, drain, in-a-row, latency, claim, behind, idle. Repeatable."),
+    typer.Option(help="A measurement: submit, drain, in-a-row, latency, claim, behind, idle, schedules. Repeatable."),
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.", dir_okay=False)]
 

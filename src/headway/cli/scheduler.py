@@ -13,6 +13,7 @@ from headway.app import Headway
 from headway.bus.contract import redacted
 from headway.cli.options import Bus, LogJson, LogLevel, Store
 from headway.cli.worker import Concurrency, Grace, Lease, Queues, run_loop, serve, slots_of
+from headway.components.assembly import ALL
 from headway.serve import tune_process
 from headway.store import make_store
 from headway.worker.worker import SLOTS
@@ -22,17 +23,30 @@ MaybeApp = Annotated[
 ]
 
 
-def scheduler(
-    app: MaybeApp = None, store: Store = None, log_level: LogLevel = "info", log_json: LogJson = False
+EVERY = ",".join(ALL)
+Components = Annotated[
+    str, typer.Option("--components", help="Which components act on commands from the bus.", metavar="NAME,…")
+]
+
+
+def scheduler(  # noqa: PLR0913 - one parameter per flag
+    app: MaybeApp = None,
+    store: Store = None,
+    bus: Bus = None,
+    components: Components = EVERY,
+    log_level: LogLevel = "info",
+    log_json: LogJson = False,
 ) -> None:
     """Fire schedules until stopped (Ctrl-C or SIGTERM). Any number may run at once; each time is fired once.
 
-    With --app the schedules in its code are declared. Jobs are run by workers.
+    With --app the schedules in its code are declared. Jobs are run by workers. With --bus it rings for due jobs there,
+    and acts on commands.
     """
     compose.configure_logs(log_level, as_json=log_json)
     loaded = compose.app_or_none(app, store)
+    loaded.bus = bus or loaded.bus
     tune_process()
-    sys.exit(run_loop(loaded.scheduler().run()))
+    sys.exit(run_loop(loaded.scheduler(components=[name.strip() for name in components.split(",")]).run()))
 
 
 def up(  # noqa: PLR0913 - one parameter per flag

@@ -30,9 +30,19 @@ class Post:
         self._holder = holder
         self._components = components
         self._clock = clock
+        self._serving: asyncio.Task[None] | None = None
 
-    async def serve(self, store: Store) -> None:
-        """Until cancelled; commands in hand are answered first."""
+    def open(self, store: Store) -> None:
+        """Begin to serve."""
+        self._serving = asyncio.create_task(self._serve(store))
+
+    async def close(self) -> None:
+        """Ring no more, and take no more commands; those in hand are answered."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.wait([self._serving])
+
+    async def _serve(self, store: Store) -> None:
         bus = make_bus(self._url)
         await bus.join()
         try:
