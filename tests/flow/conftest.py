@@ -87,7 +87,11 @@ def postgres_project(tmp_path: Path, migrated: str, processes: Processes) -> Ite
 
 def ours() -> set[threading.Thread]:
     """The threads of ours that run now."""
-    return {thread for thread in threading.enumerate() if thread.name in {"headway-client", "headway-keeper", "headway-scheduler"}}
+    return {
+        thread
+        for thread in threading.enumerate()
+        if thread.name in {"headway-client", "headway-keeper", "headway-scheduler"}
+    }
 
 
 def sqlite_url(directory: Path) -> str:

@@ -139,3 +139,27 @@ def test_events_are_there_for_whoever_wants_them(office: Office) -> None:
         _, _, body = next(channel.consume(mine, inactivity_timeout=10))
         event = json.loads(body)
         assert (event["job_id"], event["state"], event["name"]) == (job["id"], "completed", "double")
+
+
+def test_a_process_with_some_components_leaves_the_other_commands_to_others(
+    postgres_project: Project, rabbit: Rabbit
+) -> None:
+    rabbit.delete(QUEUE)
+    postgres_project.app(WORK)
+    start = postgres_project.processes.headway
+    common = ("scheduler", "--store", postgres_project.url, "--bus", rabbit.url, "--log-json", "--components")
+    creating, others = start(*common, "create"), start(*common, "schedule,status,cancel")
+    for process in (creating, others):
+        process.wait_for("scheduler.started")
+    with Client(rabbit) as client:
+        body = {"kind": "call", "function": "double", "args": [1]}
+        reply = client.ask({"type": "CREATE", "payload": body})
+        job_id = reply["job"]["id"]
+
+        def scheduled() -> bool:
+            return bool(client.ask({"type": "STATUS", "payload": {"job_id": job_id}})["job"]["state"] == "scheduled")
+
+        block_until(scheduled, "the job to be scheduled")
+    processes = (creating, others)
+    acted = {(line["component"], each) for each in processes for line in each.lines("message.received")}
+    assert acted == {("create", creating), ("schedule", others), ("status", others)}

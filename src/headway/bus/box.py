@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-import structlog
-
 from headway.bus.contract import Counters, Doorbell, Event
+from headway.observe.logs import get_logger
 
 T = TypeVar("T")
 
@@ -21,7 +20,7 @@ MOST_EVENTS = 10_000
 EVENTS_AT_ONCE = 500
 """So that rings never wait behind more than these."""
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class Mail(NamedTuple):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from headway.clock import Clock
-from headway.model.errors import HeadwayError, IdTaken
+from headway.model.errors import HeadwayError
+from headway.observe.logs import get_logger
 
 if TYPE_CHECKING:
     # Only those who carry commands need the driver.
@@ -29,7 +29,7 @@ LARGEST = 1024 * 1024
 
 Reply = Mapping[str, Any]
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +51,8 @@ Handler = Callable[[Command], Awaitable[Reply]]
 
 class Malformed(HeadwayError):
     """A message that is no command; `field` names the part to mend."""
+
+    code = "malformed"
 
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -98,17 +100,12 @@ def refusal(error: Exception) -> Reply:
     """The reply to a command that ended in this error. What was not meant for users is not told."""
     if not isinstance(error, HeadwayError):
         return _refusal("internal", "an error inside Headway; its log says more", None)
-    kind = "conflict" if isinstance(error, IdTaken) else _snake(type(error).__name__)
-    return _refusal(kind, str(error), getattr(error, "field", None))
+    return _refusal(error.code, str(error), getattr(error, "field", None))
 
 
 def _refusal(kind: str, message: str, field: str | None) -> Reply:
     error = {"type": kind, "message": message}
     return {"ok": False, "error": error | ({"field": field} if field else {})}
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 async def serve_commands(

@@ -26,6 +26,8 @@ MOST_IDS = 500
 class BusUnavailable(HeadwayError):
     """The bus can't be reached."""
 
+    code = "unavailable"
+
 
 class Doorbell(msgspec.Struct, frozen=True):
     """Jobs of this queue are due; the ids are a hint. Without ids: look at everything."""

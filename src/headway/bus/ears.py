@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import structlog
-
 from headway.bus.contract import Counters, Doorbell, Event, OnCall, OnDoorbell, OnEvent, check_pattern, fits
 from headway.model.errors import ConfigurationError
+from headway.observe.logs import get_logger
 
 T = TypeVar("T")
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class Ears:

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from headway.bus.contract import BusUnavailable, redacted
 from headway.clock import Clock, SystemClock, sleep
 from headway.model.retry import Random
+from headway.observe.logs import get_logger
 
 C = TypeVar("C")
 
@@ -21,7 +21,7 @@ LONGEST_WAIT = 1.0
 SETTLED = 5.0
 """Seconds after which a connection counts as a good one: the next loss is answered at once again."""
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class Away(Exception):

@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl
 
 import asyncpg
 import msgspec
-import structlog
 
 from headway.bus.box import Box, Mail
 from headway.bus.contract import (
@@ -31,6 +30,7 @@ from headway.bus.line import Away, Line, Terms, until_lost
 from headway.bus.packing import packed, that_fit
 from headway.clock import deadline, wait_for
 from headway.model.errors import ConfigurationError
+from headway.observe.logs import get_logger
 
 RINGS, CALLS, EVENTS, ECHO = "headway_ring", "headway_call", "headway_event", "headway_echo"
 HEARTBEAT = 10.0
@@ -52,7 +52,7 @@ _LOST = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, a
 
 _Connection = asyncpg.Connection
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class NotifyBus:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import msgspec
-import structlog
 
 from headway.bus.contract import Doorbell
+from headway.observe.logs import get_logger
 
 LONGEST = 7_900
 """Bytes in one notification."""
 IDS_THAT_FIT = 150
 """Of a doorbell, beside the longest name of a queue."""
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 def packed(items: Iterable[object]) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Scheduler:
         self._stopping = False
         self._previous: datetime | None = None
         self._look: Look | None = None
-        self._realigned = False
+        self._aligned = False
         self._failures = 0
         self.jobs = 0
         """Jobs made so far."""
@@ -88,16 +88,16 @@ class Scheduler:
 
     async def tick(self, store: Store) -> float:
         """Fire all that is due; seconds until there is something to do again, at most `poll`."""
-        if not self._realigned:
-            await self._realign(store)
         while not self._stopping:
             asked = self._clock.monotonic()
             fired = await self._fire(store)
             if fired is None:
                 continue
-            if self._note(fired, asked):
-                await self._realign(store)
-            elif fired.wait is None or fired.wait > 0:
+            set_back = self._note(fired, asked)
+            if set_back or (fired.clear and not self._aligned):
+                # It looks at all schedules there are: what is due comes first.
+                await self._realign(store, set_back=set_back)
+            elif fired.clear:
                 return self._until_next(fired, asked)
             elif not fired.schedules:
                 return IN_OTHER_HANDS
@@ -116,7 +116,7 @@ class Scheduler:
         except StoreUnavailable as error:
             self._failures += 1
             log.warning("scheduler.delayed", error=str(error))
-            return min(0.2 * 2.0**self._failures, 5.0)
+            return min(0.2 * 2.0 ** min(self._failures, 10), 5.0)
         except Exception:
             log.exception("scheduler.failed")
             return self._poll
@@ -154,16 +154,17 @@ class Scheduler:
             log.debug("scheduler.fired", jobs=fired.jobs, skipped=fired.skipped, schedules=fired.schedules)
         return before is not None and self._look.set_back_since(before)
 
-    async def _realign(self, store: Store) -> None:
-        """Schedules that a wrong clock has sent ahead come back to the present."""
-        if self._realigned:
+    async def _realign(self, store: Store, *, set_back: bool) -> None:
+        """Schedules that a wrong clock has sent ahead come back to the present: once at the start, and whenever it was
+        set back."""
+        if set_back:
             log.warning("scheduler.clock_set_back", now=self._look and self._look.at.isoformat())
-        self._previous = None
-        self._realigned = False
+            self._previous = None
+        self._aligned = False
         cursor: UUID | None = await store.realign(None)
         while cursor is not None:
             cursor = await store.realign(cursor)
-        self._realigned = True
+        self._aligned = True
 
     async def _listen(self, store: Store) -> Callable[[], None] | None:
         """Be rung for; None if that could not be arranged yet. Until then there is the poll."""

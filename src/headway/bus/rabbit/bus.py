@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import msgspec
-import structlog
 from aio_pika.abc import AbstractConnection
 
 from headway.bus.box import Box, Mail
@@ -27,11 +26,12 @@ from headway.bus.line import Line, Terms
 from headway.bus.rabbit.link import Service, Session, check, dial, fitting
 from headway.bus.rabbit.services import EVENTS, WAKE, Dispatch, Sender, Subscription
 from headway.clock import wait_for
+from headway.observe.logs import get_logger
 
 ATTACH_PATIENCE = 5.0
 FLUSH_PATIENCE = 1.0
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class RabbitBus:

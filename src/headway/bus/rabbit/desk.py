@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import partial
 
 import msgspec
-import structlog
 from aio_pika import Message
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import DeliveryError
@@ -30,12 +29,15 @@ from headway.bus.rabbit.counter import Intake, Outlet, copied, read, written
 from headway.bus.rabbit.letters import Letter
 from headway.bus.rabbit.link import LOST, Session, check, dial, words
 from headway.clock import Clock, SystemClock, deadline, sleep, wait_for
-from headway.model.errors import HeadwayError, StoreUnavailable
+from headway.model.errors import HeadwayError, NotServed, StoreUnavailable
+from headway.observe.logs import get_logger
 
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 5.0
+LEFT_WAIT = 0.2
+"""Seconds until a command that this process doesn't serve goes to the end of the queue, for those who do."""
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class DeskCounters(msgspec.Struct):
@@ -152,15 +154,13 @@ class Desk:
             self.counters.malformed += 1
             log.warning("message.malformed", error=str(error), correlation_id=letter.properties.correlation_id)
             return msgspec.json.encode(refusal(error))
-        about = {"type": command.type, "job_id": str(command.id), "correlation_id": command.correlation_id}
-        log.info("message.received", **about)
         try:
             reply = await self._carry_out(command, letter)
             return None if reply is None else msgspec.json.encode(reply)
         except Exception as error:
             self.counters.refused += 1
             if not isinstance(error, HeadwayError):
-                log.exception("message.failed", **about)
+                log.exception("message.failed", type=command.type, correlation_id=command.correlation_id)
             return msgspec.json.encode(refusal(error))
 
     async def _carry_out(self, command: Command, letter: Letter) -> Reply | None:
@@ -169,6 +169,10 @@ class Desk:
             try:
                 async with self._places, deadline(self._clock, self._options.longest):
                     return await self._handler(command)
+            except NotServed as error:
+                log.debug("message.left", type=command.type, reason=str(error))
+                await sleep(self._clock, LEFT_WAIT)
+                break
             except (StoreUnavailable, TimeoutError) as error:
                 self.counters.tried_again += 1
                 log.warning("message.delayed", type=command.type, error=words(error))

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractQueue
 from aio_pika.exceptions import (
     CONNECTION_EXCEPTIONS,
@@ -26,6 +25,7 @@ from headway.bus.line import FIRST_WAIT, LONGEST_WAIT, Away, Terms, heed_cancell
 from headway.bus.rabbit.transport import TolerantConnection
 from headway.clock import Clock, deadline, sleep
 from headway.model.errors import ConfigurationError
+from headway.observe.logs import get_logger
 
 Arguments = Mapping[str, int | str]
 
@@ -44,7 +44,7 @@ _TAKEN = re.compile(r"[a-zA-Z0-9-_.:@#,/+ ]*")
 _NOT_TAKEN = re.compile(r"[^a-zA-Z0-9-_.:@#,/+ ]")
 _HOPELESS = (AuthenticationError, ProbableAuthenticationError)
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 class Service(Protocol):

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Self
 
 import msgspec
-import structlog
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractQueue
 
@@ -19,6 +18,7 @@ from headway.bus.rabbit.frames import Wire
 from headway.bus.rabbit.letters import Letter, cancel, consume
 from headway.bus.rabbit.link import LOST, Arguments, DurableQueue, fitting
 from headway.clock import Clock, sleep
+from headway.observe.logs import get_logger
 
 DISPATCH = "headway.dispatch."
 WAKE = "headway.wake"
@@ -35,7 +35,7 @@ OWN: Arguments = {"x-max-length": 10_000, "x-overflow": "drop-head"}
 LOOK_AFTER = 30.0
 """Seconds after which a binding is made again, should somebody have removed its exchange: of that nobody is told."""
 
-log = structlog.get_logger("headway.bus")
+log = get_logger("headway.bus")
 
 
 def dispatch_queue(queue: str) -> str:

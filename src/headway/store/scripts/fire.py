@@ -41,6 +41,11 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
 
     @property
+    def clear(self) -> bool:
+        """Nothing is due any more."""
+        return self.wait is None or self.wait > 0
+
+    @property
     def clear_until(self) -> datetime:
         """Of the time before this, nothing is left to be fired."""
         return self.at if self.wait is None or self.wait > 0 else self.at + timedelta(seconds=self.wait)
