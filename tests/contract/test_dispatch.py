@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from headway.bus.contract import Doorbell
-from headway.duties.dispatch import CROWDED, PAGE, TERM, WINDOW, Dispatcher
+from headway.duties.dispatch import CROWDED, PAGE, SHARE, TERM, WINDOW, Dispatcher
 from headway.store.scripts.cancel import worker_channel
 from tests.bus.deaf import DeafBus
 from tests.contract.house import House
@@ -83,7 +83,7 @@ async def test_a_long_line_is_rung_for_in_several_doorbells_and_not_looked_at_al
     turn = asyncio.ensure_future(ringer.dispatch())
     while not bus.bells:
         await asyncio.sleep(0.001)
-    assert [len(bell.ids) for bell in bus.bells] == [500, 500]
+    assert [len(bell.ids) for bell in bus.bells] == [SHARE] * (PAGE // SHARE)
     await asyncio.sleep(0.02)
     assert not turn.done()
     house.clock.advance(CROWDED)

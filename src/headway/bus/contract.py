@@ -133,10 +133,10 @@ class Bus(Protocol):
         """Tell `heard` of events: `job.completed` and the like, or `job.*`. Returns what ends it."""
 
 
-def doorbells(queue: str, ids: Sequence[UUID]) -> Iterator[Doorbell]:
-    """The doorbells for these due jobs, no more ids in each than it can carry."""
-    for start in range(0, len(ids), MOST_IDS):
-        yield Doorbell(queue, tuple(ids[start : start + MOST_IDS]))
+def doorbells(queue: str, ids: Sequence[UUID], size: int = MOST_IDS) -> Iterator[Doorbell]:
+    """The doorbells for these due jobs, no more than `size` ids in each."""
+    for start in range(0, len(ids), size):
+        yield Doorbell(queue, tuple(ids[start : start + size]))
 
 
 PATTERNS = ("job.*", *(f"job.{state.value}" for state in State))

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from headway.bus.contract import Bus, Doorbell, doorbells
+from headway.bus.contract import Bus, doorbells
 from headway.clock import Clock, sleep, wait_for
 from headway.model.errors import StoreUnavailable
 from headway.observe.logs import get_logger
@@ -21,6 +21,8 @@ WINDOW = 5.0
 """Seconds after which a job that is still unclaimed is rung for again."""
 PAGE = 1000
 """Jobs looked at, of each queue and priority. Whoever is woken for these claims the others too."""
+SHARE = 50
+"""Jobs in one doorbell, each of which wakes one worker: few enough that many jobs wake many."""
 PAUSE = 0.01
 """The shortest time between two looks, in seconds; submits come in bursts."""
 CROWDED = 0.25
@@ -78,7 +80,7 @@ class Dispatcher:
         return max(0.0, min(again, TERM / 2, self._window if found.next_in is None else found.next_in))
 
     def _ring(self, queue: str, ids: Sequence[UUID], now: float) -> None:
-        bells: list[Doorbell] = list(doorbells(queue, ids))
+        bells = list(doorbells(queue, ids, SHARE))
         if bells:
             self._bus.ring(bells)
             self._rung |= dict.fromkeys(ids, now)
