@@ -15,6 +15,8 @@ from tests.contract.conftest import MUTATION
 from tests.contract.mutations import MUTATIONS
 from tests.servers import Postgres
 
+PATIENCE = 120.0
+"""Seconds: some faults make a test go round for ever."""
 DIALECTS = {"postgres": ("headway.store.postgres.sql", "$"), "sqlite-memory": ("headway.store.sqlite.sql", "?")}
 # A fault that makes the SQL invalid would be caught by anything, and prove nothing.
 INVALID = re.compile(r"asyncpg\.exceptions|sqlite3\.\w*Error|headway\.model\.errors|the mutation changes nothing")
@@ -40,14 +42,18 @@ def test_every_mutation_is_caught(dialect: str, postgres: Postgres) -> None:
 def run_with(name: str, dialect: str, postgres_url: str) -> str | None:
     """The first test that fails when every store has this fault."""
     arguments = [f"tests/contract/{MUTATIONS[name].caught_in}.py", "-x", "-q", "--tb=short", "-k", dialect]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, MUTATION: name, "HEADWAY_TEST_POSTGRES_URL": postgres_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, MUTATION: name, "HEADWAY_TEST_POSTGRES_URL": postgres_url},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return f"a test that goes on for more than {PATIENCE:g} s"
     assert run.returncode in {0, 1}, run.stdout + run.stderr
     assert not INVALID.search(run.stdout), run.stdout
     found = re.search(r"^(?:FAILED|ERROR) \S+::(\S+)", run.stdout, re.MULTILINE)
