@@ -306,12 +306,16 @@ class Headway(Scheduling):
             reference=self.reference,
             code_version=self.code_version,
             bus=self.bus,
-            declared=Declared(
-                source=self.name,
-                bodies=lambda: [function.declaration() for function in self.declared.values()],
-                registry=self.registry,
-                code_version=self.code_version,
-            ),
+            declared=self.declaration(),
+        )
+
+    def declaration(self) -> Declared:
+        """The schedules in its code, for processes that tell the store of them."""
+        return Declared(
+            source=self.name,
+            bodies=lambda: [function.declaration() for function in self.declared.values()],
+            registry=self.registry,
+            code_version=self.code_version,
         )
 
     @contextmanager

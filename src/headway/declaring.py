@@ -13,7 +13,7 @@ from headway.clock import Clock, sleep
 from headway.executors.call.functions import Registry
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
-from headway.model.errors import StoreUnavailable
+from headway.model.errors import KeyBusy, StoreUnavailable
 from headway.model.worker import FunctionInfo
 from headway.observe.logs import get_logger
 from headway.scheduler.thread import SchedulerThread
@@ -73,9 +73,13 @@ async def declare(store: Store, declared: Declared, clock: Clock) -> int:
     drafting = Drafting(Bodies(load_kinds(), here), here)
     schedules = [declared_schedule(body, clock.now(), declared.code_version) for body in declared.bodies()]
     drafts = [(await drafting.draft(schedule))[0] for schedule in schedules]
-    notes = await while_busy(
-        lambda: store.declare_schedules(drafts, declared.source, declared.code_version), clock, PATIENCE
-    )
+    try:
+        notes = await while_busy(
+            lambda: store.declare_schedules(drafts, declared.source, declared.code_version), clock, PATIENCE
+        )
+    except KeyBusy as error:
+        # Those who are at it declare the same, most likely; and jobs must not wait for it.
+        notes = [f"the schedules of {declared.source} are left as they are: {error}"]
     for note in notes:
         log.warning("schedules.left_alone", note=note)
     return len(drafts)

@@ -6,6 +6,8 @@ async def test_a_reminder_follows_after_a_day():
         await stage.settle()
         await stage.advance(days=1)
         assert [j.name for j in await app.ajobs(state="completed")] == ["reminder", "signup"]
+
+Schedules in the app's code fire too, and those made by `app.schedule`, as time passes.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from datetime import timedelta
 
 from headway.app import Headway
 from headway.clock import FakeClock, SystemClock, sleep
+from headway.declaring import declare
 from headway.executors import make_executors
 from headway.executors.contract import Setup
 from headway.hooks import HookCaller
 from headway.model.errors import WaitTimeout
 from headway.model.states import HELD
+from headway.scheduler import Scheduler
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.worker.worker import SLOTS, Options, Parts, Worker
@@ -33,17 +37,19 @@ _real = SystemClock()
 
 
 class Stage:
-    """Where the app plays: a worker on all of its queues, and the hand on the clock."""
+    """Where the app plays: a worker on all of its queues, a scheduler, and the hand on the clock."""
 
-    def __init__(self, clock: FakeClock, store: Store, worker: Worker, queues: list[str]) -> None:
+    def __init__(self, clock: FakeClock, store: Store, worker: Worker, queues: list[str], *, fires: bool) -> None:
         self.clock = clock
         self.store = store
         self._worker = worker
         self._queues = queues
+        self._scheduler = Scheduler(clock, poll=float("inf")) if fires else None
 
     async def settle(self) -> None:
         """Until everything that is due has ended."""
         started = _real.monotonic()
+        await self._fire()
         while await self._busy():
             if _real.monotonic() - started > PATIENCE:
                 raise WaitTimeout(f"jobs are still running after {PATIENCE:g} s: do they wait for time to pass?")
@@ -56,7 +62,7 @@ class Stage:
         left = timedelta(**by).total_seconds()
         await self.settle()
         while left > 0:
-            step = min(left, max(await self._next_due(), 0.001))
+            step = min(left, max(min(await self._next_due(), await self._fire()), 0.001))
             self.clock.advance(step)
             left -= step
             await self.settle()
@@ -68,13 +74,17 @@ class Stage:
         counts = await self.store.counts()
         return any(state in HELD for states in counts.values() for state in states)
 
+    async def _fire(self) -> float:
+        """What schedules have due; seconds until the next one has."""
+        return await self._scheduler.tick(self.store) if self._scheduler is not None else float("inf")
+
     async def _next_due(self) -> float:
         return min((await self.store.peek(self._queues)).values(), default=float("inf"))
 
 
 @asynccontextmanager
-async def rehearsal(app: Headway) -> AsyncIterator[Stage]:
-    """Put the app on stage; afterwards it has its own store and clock again."""
+async def rehearsal(app: Headway, *, schedules: bool = True) -> AsyncIterator[Stage]:
+    """Put the app on stage; afterwards it has its own store and clock again. Without `schedules` none fires."""
     clock = FakeClock()
     stores = Stores("sqlite://", clock)
     queues = sorted({"default", *(function.options.queue for function in app.registry)})
@@ -88,8 +98,10 @@ async def rehearsal(app: Headway) -> AsyncIterator[Stage]:
         worker = Worker(parts, Options(queues=dict.fromkeys(queues, SLOTS)))
         app.client.adopt(store)
         await worker.start()
+        if schedules:
+            await declare(store, app.declaration(), clock)
         try:
-            yield Stage(clock, store, worker, queues)
+            yield Stage(clock, store, worker, queues, fires=schedules)
         finally:
             await _stop(worker, clock)
             await hooks.finish()

@@ -11,7 +11,7 @@ from headway.model.errors import InvalidSchedule, KeyBusy
 from headway.model.schedule import Misfire, Origin
 from headway.model.when import Cron, Every
 from headway.store.scripts.declare import newer
-from tests.contract.firing import MINUTE, Firing, refused
+from tests.contract.firing import HOUR, MINUTE, Firing, refused
 from tests.contract.house import House
 
 
@@ -150,6 +150,22 @@ async def test_the_schedules_of_people_and_of_other_apps_are_left_alone(firing: 
     await firing.declare(source="shop")
     assert not (await firing.named("hers")).schedule.paused
     assert not (await firing.named("theirs")).schedule.paused
+
+
+async def test_what_code_and_operators_say_may_not_fit_together(firing: Firing) -> None:
+    await firing.declare(firing.declared("1"), firing.declared("1", name="other"))
+    await firing.change((await firing.named()).id, end=firing.now + HOUR)
+    later = firing.now + 2 * HOUR
+    [note] = await firing.declare(firing.declared("2", start=later), firing.declared("2", name="other", start=later))
+    assert "doesn't fit what operators changed: end must be" in note
+    assert (await firing.named()).schedule.start is None
+    assert (await firing.named("other")).schedule.start == later
+
+
+async def test_a_declared_time_that_is_over_is_told_and_not_stored(firing: Firing) -> None:
+    [note] = await firing.declare(firing.declared(schedule={"at": firing.now - MINUTE}), firing.declared(name="other"))
+    assert note.startswith("schedule 'report' is not stored: ")
+    assert await firing.names() == ["other"]
 
 
 async def test_the_name_that_the_code_gives_is_not_an_operators_to_change(firing: Firing) -> None:

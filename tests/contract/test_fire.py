@@ -8,6 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from headway.duties.tending import Tending
+from headway.model.limits import Retention
 from headway.store.scripts.fire import occurrence_id
 from tests.contract.firing import DAY, HOUR, MINUTE, SECOND, Firing, minutes
 from tests.contract.house import House
@@ -223,6 +225,21 @@ async def test_old_lines_of_the_ledger_are_removed_and_young_ones_stay(firing: F
     assert await firing.house.store.prune_ledger(4.5 * 86_400, limit=3) == 2
     assert await firing.house.store.prune_ledger(4.5 * 86_400, limit=3) == 0
     assert [told[0] for told in await firing.told(schedule_id)] == [day * 86_400 for day in range(6, 11)]
+
+
+async def test_whoever_prunes_prunes_the_ledger_too(firing: Firing) -> None:
+    schedule_id = await firing.create(schedule="0 0 * * *", misfire="run_all")
+    await firing.pass_by(3 * DAY, DAY)
+    tending = Tending(
+        firing.house.new_id(),
+        firing.house.clock,
+        retention=Retention(),
+        ended=lambda: 0,
+        on_rescued=lambda jobs: None,
+    )
+    firing.house.clock.advance(88.5 * 86_400)
+    await tending.prune(firing.house.store)
+    assert [told[0] / 86_400 for told in await firing.told(schedule_id)] == [2, 3]
 
 
 async def test_a_month_without_a_scheduler_is_a_line_or_two_for_each(firing: Firing) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from headway.scheduler import Scheduler
 from tests.contract.firing import MINUTE, SECOND, Firing, minutes
 from tests.contract.house import House
 from tests.contract.test_schedules import spoil
@@ -129,3 +130,40 @@ async def test_a_job_that_can_not_be_stored_is_told_in_the_ledger(firing: Firing
     [line] = await firing.lines(schedule_id)
     assert line.reason == "error"
     assert "there is no such job" in str(line.detail)
+
+
+# What a scheduler makes of it: the one waits, all others fire.
+
+
+async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_fire(on_postgres: House) -> None:
+    firing = Firing(on_postgres)
+    for number in range(30):
+        tags = ("no text: \x00",) if number == 11 else ()
+        await firing.create(name=f"s{number:02}", template={"tags": tags})
+    on_postgres.clock.advance(60)
+    scheduler = Scheduler(on_postgres.clock)
+    await scheduler.tick(on_postgres.store)
+    assert (scheduler.jobs, len(await firing.jobs())) == (29, 29)
+    assert (await firing.get((await firing.named("s11")).id)).next_at == firing.now
+    on_postgres.clock.advance(60)
+    await scheduler.tick(on_postgres.store)
+    assert scheduler.jobs == 2 * 29
+
+
+async def test_a_schedule_whose_job_is_locked_by_somebody_is_put_aside_and_the_others_fire(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    firing = Firing(on_postgres)
+    for number in range(12):
+        await firing.create(name=f"s{number}", overlap="wait" if number == 5 else "allow", misfire="run_all")
+    on_postgres.clock.advance(60)
+    scheduler = Scheduler(on_postgres.clock)
+    await scheduler.tick(on_postgres.store)
+    assert scheduler.jobs == 12
+    async with transaction(outsider, JOBS):
+        on_postgres.clock.advance(60)
+        await scheduler.tick(on_postgres.store)
+        assert scheduler.jobs == 12 + 11
+    on_postgres.clock.advance(1)
+    await scheduler.tick(on_postgres.store)
+    assert scheduler.jobs == 24

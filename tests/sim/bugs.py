@@ -19,8 +19,9 @@ from headway.model.errors import StoreUnavailable
 from headway.model.job import Accepted, Ended, Finish, Release, Submission
 from headway.model.limits import Limit
 from headway.model.states import State
+from headway.scheduler import Scheduler
 from headway.store import statements
-from headway.store.scripts import gates, settle, submit, work
+from headway.store.scripts import gates, ledger, settle, submit, work
 from headway.store.sql import Lane, SqlStore
 from headway.store.statements import Script, Statement, one
 from headway.worker.attempt import Attempt, Stop
@@ -133,6 +134,21 @@ def _short_claim(want: work.Want) -> Script[work.Claimed]:
     return work.Claimed([])
 
 
+def _write_nothing(lines: Sequence[Any]) -> Script[None]:
+    """What became of nominal times is not recorded."""
+    yield from ()
+
+
+def _tell_no_skips(found: Any, schedule: Any, reason: str | None = None) -> list[Any]:
+    """Only jobs are worth a line."""
+    return []
+
+
+def _sleep_on(self: Scheduler, fired: Any, asked: float) -> float:
+    """Somebody will ring."""
+    return 1_000.0
+
+
 _real_renew = work.renew
 _real_run = Attempt.run
 _real_finish = SqlStore.finish
@@ -169,6 +185,12 @@ BUGS: dict[str, Plant] = {
     "a snooze is charged": lambda: _changed("release_jobs", _UNCHARGED, "attempt = attempt"),
     "cancel ends running jobs at once": lambda: _changed("cancel_waiting", "waiting > 0", "state <> 'completed'"),
     "an end is told before it came": lambda: patch.object(Attempt, "run", _report_first),
+    "a schedule that has fired stays where it was": lambda: _changed(
+        "advance_schedules", "where id = ?1", "where id = ?1 and false"
+    ),
+    "what has fired is not recorded": lambda: patch.object(ledger, "record", _write_nothing),
+    "what was skipped is not recorded": lambda: patch.object(ledger, "skip_lines", _tell_no_skips),
+    "schedulers look only when somebody rings": lambda: patch.object(Scheduler, "_until_next", _sleep_on),
 }
 
 RARE_BUGS: dict[str, Plant] = {

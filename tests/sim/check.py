@@ -2,24 +2,30 @@
 
 It looks at the database by triggers, so no code of the engine has to be trusted to tell. Invariants are named as in
 the trust report: I1 no loss, I2 one effect, I3 tokens, I4 fence, I5 attempts, I7 limits and keys, I8 cancel, I9 order,
-I11 liveness.
+I11 liveness, I12 each nominal time of a schedule once.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
+from headway.model.due import Occurrence
 from headway.model.errors import HeadwayError
 from headway.model.job import Accepted, Ended, Finish, OnConflict, OnParentFailure, Release, Submission
 from headway.model.limits import Limit, QueueSettings
 from headway.model.retry import Retry
+from headway.model.schedule import Schedule
 from headway.model.states import HELD, State, may_follow
+from headway.store.scripts.fire import schedule_job
+from headway.store.sqlite.rows import microseconds
 from tests.sim.ledger import Job, Ledger, Row
+from tests.sim.loop import START
 
 T = TypeVar("T")
 Run = tuple[str, UUID, int]
@@ -28,7 +34,7 @@ Run = tuple[str, UUID, int]
 _COLUMNS = Row.__struct_fields__
 _CLAIMS = {"claim", "claim_limited"}
 _WORKERS_MOVES = {"finish", "release"}
-_SUBMITS = {"plain", "keyed", "whole"}
+_SUBMITS = {"plain", "keyed", "whole", "fire"}
 _UNCHARGED = {"snooze", "give_back", "parked"}
 
 
@@ -70,6 +76,10 @@ class Checker:
         self.delete_asked: set[UUID] = set()
         self.retry_asked: set[UUID] = set()
         self.runs: set[Run] = set()
+        self.scheduled: dict[UUID, tuple[Schedule, Submission]] = {}
+        """Schedules, with the job that each makes."""
+        self.fired: set[tuple[UUID, datetime]] = set()
+        """Nominal times of schedules that became jobs."""
         self.violation: str | None = None
         self._act: Act | None = None
         self._last: Act | None = None
@@ -205,11 +215,28 @@ class Checker:
     def _inserted(self, act: Act, row: Row) -> None:
         if act.name not in _SUBMITS:
             self.fail("I1", f"{act.name} made a job")
+        if act.name == "fire":
+            self._fired(row)
         submission = self.submissions[row.id]
         job = self.ledger.add(row, submission)
         self._judge_conflict(job, submission.on_conflict)
         job.parents = {parent for parent in submission.after if self.ledger.is_open(parent)}
         self._take_window(job, submission)
+
+    def _fired(self, row: Row) -> None:
+        """A schedule made this job: of a time that has come, and of none that had its job before."""
+        if row.schedule_id is None or row.nominal_at is None:
+            self.fail("I12", f"{row.id} was fired by no schedule")
+            return
+        nominal = START + timedelta(microseconds=row.nominal_at - microseconds(START))
+        schedule, template = self.scheduled[row.schedule_id]
+        if row.nominal_at > self._now():
+            self.fail("I12", f"{schedule.name} fired {nominal} before its time")
+        if (row.schedule_id, nominal) in self.fired:
+            self.fail("I12", f"{schedule.name} fired {nominal} twice")
+        self.fired.add((row.schedule_id, nominal))
+        occurrence = Occurrence(nominal, schedule.run_at(nominal))
+        self.submissions[row.id] = schedule_job(schedule, template, row.id, occurrence)
 
     def _judge_conflict(self, job: Job, policy: str) -> None:
         """Whom the job must wait for, by its key."""

@@ -31,9 +31,12 @@ class Row(msgspec.Struct):
     outcome: str | None
     lease_id: bytes | None
     worker_id: UUID | None
+    schedule_id: UUID | None
+    nominal_at: int | None
 
     def __post_init__(self) -> None:
         # SQLite tells ids as bytes.
+        self.schedule_id = UUID(bytes=self.schedule_id) if isinstance(self.schedule_id, bytes) else self.schedule_id
         self.id = UUID(bytes=self.id) if isinstance(self.id, bytes) else self.id
         self.worker_id = UUID(bytes=self.worker_id) if isinstance(self.worker_id, bytes) else self.worker_id
 

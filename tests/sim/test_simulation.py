@@ -87,7 +87,8 @@ def test_every_world_keeps_every_promise() -> None:
     assert not failed, told(failed)
     assert counts["worlds"] == SEEDS
     # A simulation in which nothing happens proves nothing.
-    for what in ("claims", "rescues", "fenced", "fault", "crash", "pause", "person's retries", "ended succeeded"):
+    happened = ("claims", "rescues", "fenced", "fault", "crash", "pause", "person's retries", "ended succeeded")
+    for what in (*happened, "times fired", "times skipped: overlap", "scheduler restarts"):
         assert counts[what] > SEEDS / 20, f"{what} hardly happened: {counts[what]}"
 
 

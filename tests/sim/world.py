@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -24,6 +24,7 @@ from headway.store.sqlite.runner import InlineRunner
 from headway.store.sqlite.session import Session
 from headway.worker.worker import Options, Parts, Worker
 from tests.logs import captured
+from tests.sim.calendar import Calendar
 from tests.sim.check import Checker, Rules, Violation
 from tests.sim.loop import START, VirtualClock, VirtualLoop
 from tests.sim.people import Drawn, Errands, Person
@@ -61,6 +62,7 @@ class World:
         self.runner = InlineRunner()
         driver = SqliteDriver(MEMORY, clock=self.clock, runner=self.runner)
         self.database = Database(driver, self.weather, self.chance, self.checker)
+        self.calendar = Calendar(seed, self.database, self.checker)
         self.drawn = Drawn(self.chance, self.new_id, LEASE, self.loop.time)
         self.stage = Stage({})
         # The few jobs of a world begin too slowly for workers to claim ahead, unless they look further ahead.
@@ -96,14 +98,21 @@ class World:
         await self.database.open()
         self.checker.watch(self._session().connection)
         await self._set_limits()
+        await self.calendar.open(self._process("planner"))
         _grow_worse(self.weather, self.chance)
         for number in range(self.chance.randint(2, 4)):
             self._start_worker(f"worker{number}")
         for number in range(self.chance.randint(1, 3)):
             self._start_person(f"person{number}", Errands(self.chance.randint(4, 9), {}))
+        for number in range(self.calendar.schedulers):
+            self._start_scheduler(f"scheduler{number}")
+        editor = self._process("editor")
+        editor.spawn(self.calendar.edit(editor))
         await self._trouble()
         self.weather.clear_up()
         self.checker.tell("world", "faults end")
+        editor.end()
+        await self._in_order(self.calendar.close(self._process("closer")))
         await self._quiet_down()
         await self._stop_all()
         await self._look_at_the_end()
@@ -137,6 +146,11 @@ class World:
         releasing = self._process("keeper of holds").spawn(self._release_holds())
         await self._until("every job has ended", longest, lambda: not self._open())
         releasing.cancel()
+
+    async def _in_order(self, act: Coroutine[Any, Any, None]) -> None:
+        """Somebody sees to something while the world goes on; what goes wrong meanwhile is noticed."""
+        task = self.processes[-1].spawn(act)
+        await self._until("the schedules are up to date", 60.0, task.done)
 
     async def _release_holds(self) -> None:
         """A person lets go what waits for a person."""
@@ -179,6 +193,7 @@ class World:
             if left:
                 checker.fail("rest", f"{left} rows of {table} are left over")
         self._check_results()
+        await self.calendar.check(person)
         self._check_processes()
 
     def _check_results(self) -> None:
@@ -238,6 +253,25 @@ class World:
         self.checker.tell(process.name, "stopped")
         process.end()
         self._restart_worker(role)
+
+    def _start_scheduler(self, role: str) -> None:
+        if self.closing:
+            return
+        process = self.workers[role] = self._process(f"{role}.{len(self.processes)}")
+        self.stops[process.name] = asyncio.Event()
+        process.on_crash = lambda: self._restart_scheduler(role)
+        process.spawn(self._fire(process, role))
+
+    def _restart_scheduler(self, role: str) -> None:
+        if not self.closing:
+            self.checker.count("scheduler restarts")
+            self.loop.call_later(self.calendar.chance.uniform(0.0, 1.5) * LEASE, self._start_scheduler, role)
+
+    async def _fire(self, process: Process, role: str) -> None:
+        await self.calendar.fire(process, self.stops[process.name].wait)
+        self.checker.tell(process.name, "stopped")
+        process.end()
+        self._restart_scheduler(role)
 
     def _start_person(self, role: str, errands: Errands) -> None:
         process = self._process(f"{role}.{len(self.processes)}")

@@ -16,7 +16,7 @@ from headway.scheduler import Scheduler
 from headway.store.scripts.fire import Fired
 from headway.store.sql import SqlStore
 from headway.store.sqlite import InlineRunner, sqlite_store
-from tests.contract.firing import DAY, HOUR, MINUTE, Firing, minutes
+from tests.contract.firing import DAY, HOUR, Firing, minutes
 from tests.contract.house import House
 
 LONG = 10_000.0
@@ -30,6 +30,8 @@ class Watched:
         self._store = store
         self.ticks = 0
         self.fails: Callable[[int], Exception | None] = lambda limit: None
+        self.aside: list[float] = []
+        """For how long schedules were put aside."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -40,6 +42,10 @@ class Watched:
         if error is not None:
             raise error
         return await self._store.fire(previous=previous, limit=limit)
+
+    async def put_aside(self, seconds: float) -> Any:
+        self.aside.append(seconds)
+        return await self._store.put_aside(seconds)
 
 
 class Stage:
@@ -235,24 +241,11 @@ async def test_one_that_can_not_be_fired_is_put_aside_and_the_others_fire(
 ) -> None:
     for number in range(25):
         await stage.firing.create(name=f"s{number}", schedule=f"{1 if number == 7 else 2} 0 * * *", misfire="run_all")
-    spoiled = True
-
-    def fails(limit: int) -> Exception | None:
-        """The first of those that are due spoils each batch that it is part of."""
-        return error if spoiled and stage.clock.now() < stage.firing.now + MINUTE and not stage.aside else None
-
-    stage.aside = False  # type: ignore[attr-defined]
-    real = stage.house.store.put_aside
-
-    async def put_aside(seconds: float) -> Any:
-        assert seconds == aside
-        stage.aside = True  # type: ignore[attr-defined]
-        return await real(seconds)
-
-    stage.house.store.put_aside = put_aside  # type: ignore[method-assign]
-    stage.store.fails = fails
+    # The first of those that are due spoils every batch that it is part of.
+    stage.store.fails = lambda limit: None if stage.store.aside else error
     stage.clock.advance(120)
     await stage.start()
+    assert stage.store.aside == [aside]
     assert await stage.fired() == minutes(*[2] * 24)
     await stage.advance(aside)
     assert await stage.fired() == minutes(1, *[2] * 24)

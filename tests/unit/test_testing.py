@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway import Fail, Headway, Retry, current
+from headway import Fail, Headway, Retry, cron, current, every
 from headway.clock import SystemClock
 from headway.model.states import State
 from headway.testing import rehearsal
@@ -60,3 +60,25 @@ async def test_after_the_rehearsal_the_app_is_itself_again() -> None:
         assert app.client is not before
     assert app.client is before
     assert isinstance(app._clock, SystemClock)
+
+
+async def test_schedules_fire_as_time_passes() -> None:
+    app = Headway("sqlite://")
+    ran: list[str] = []
+
+    @app.job(name="morning", schedule=cron("0 6 * * *", tz="Europe/Berlin"))
+    async def morning() -> None:
+        ran.append(f"morning {stage.clock.now():%d %H:%M}")
+
+    @app.job(name="hourly")
+    async def hourly() -> None:
+        ran.append("hourly")
+
+    async with rehearsal(app) as stage:
+        await app.aschedule("by hand", every(3600), hourly)
+        await stage.advance(days=2)
+    assert [run for run in ran if run != "hourly"] == ["morning 01 05:00", "morning 02 05:00"]
+    assert ran.count("hourly") == 48
+    async with rehearsal(app, schedules=False) as stage:
+        await stage.advance(days=2)
+    assert len(ran) == 50

@@ -99,6 +99,7 @@ async def _flow(url: str) -> None:
 
 async def tick(_parent: Parent, *, url: str, due: int, rounds: int) -> dict[str, list[float]]:
     """Ticks with nothing due, and with just so many; the first two of each only warm up."""
+    tune_process()
     store = make_store(url)
     await store.open()
     took: dict[str, list[float]] = {"idle": [], "due": []}

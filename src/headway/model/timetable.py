@@ -92,6 +92,10 @@ class Intervals:
         return max(0, (instant - self._anchor) // self._step + 1)
 
 
+_remembered = lru_cache(maxsize=4096)
+"""Many schedules have the same wording, and a tick asks each of them the same."""
+
+
 class CronTimes:
     """A cron pattern on the clocks of a zone: in each span of even time its matches, shifted by the span's offset."""
 
@@ -101,6 +105,7 @@ class CronTimes:
         self._runs_after_gap = gap == "after"
         self._runs_twice = fold == "both"
 
+    @_remembered
     def after(self, instant: datetime) -> datetime | None:
         since = _seconds(instant)
         for span in spans_from(self._zone, since):
@@ -111,6 +116,7 @@ class CronTimes:
                 return _instant(local - span.offset)
         return None
 
+    @_remembered
     def last(self, after: datetime, until: datetime) -> datetime | None:
         since, upto = _seconds(after), _seconds(until)
         for span in spans_back(self._zone, upto, since):
@@ -121,6 +127,7 @@ class CronTimes:
                 return _instant(span.start)
         return None
 
+    @_remembered
     def count(self, after: datetime, until: datetime) -> int:
         since, upto = _seconds(after), _seconds(until)
         return sum(self._count(span, since, upto) for span in spans_back(self._zone, upto, since))

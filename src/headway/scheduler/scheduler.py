@@ -143,7 +143,8 @@ class Scheduler:
             self._limit = max(self._limit // 10, 1)
             return
         schedule_id = await store.put_aside(aside)
-        log.error("schedule.put_aside", schedule_id=str(schedule_id), seconds=aside, error=repr(error))
+        tell = log.warning if isinstance(error, KeyBusy) else log.error
+        tell("schedule.put_aside", schedule_id=str(schedule_id), seconds=aside, error=repr(error))
 
     def _note(self, fired: Fired, asked: float) -> bool:
         """Remember up to when nothing is left; whether the store's clock was set back since the last time."""
@@ -151,7 +152,7 @@ class Scheduler:
         self._previous = fired.clear_until
         self.jobs += fired.jobs
         if fired.jobs or fired.skipped:
-            log.debug("scheduler.fired", jobs=fired.jobs, skipped=fired.skipped, schedules=fired.schedules)
+            log.info("scheduler.fired", jobs=fired.jobs, skipped=fired.skipped, schedules=fired.schedules)
         return before is not None and self._look.set_back_since(before)
 
     async def _realign(self, store: Store, *, set_back: bool) -> None:

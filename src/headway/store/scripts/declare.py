@@ -54,7 +54,10 @@ def _declare(row: Row | None, draft: Draft, source: str) -> Script[str | None]:
     elif newer(stored.code_version, ours):
         return f"schedule {name!r} was declared by newer code ({stored.code_version}) and is left as it is"
     else:
-        yield from _merge(row, stored, draft, by=source)
+        try:
+            yield from _merge(row, stored, draft, by=source)
+        except InvalidSchedule as error:
+            return f"schedule {name!r} is left as it is: what the code says doesn't fit what operators changed: {error}"
     return None
 
 
