@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random as chance
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
@@ -15,7 +16,7 @@ import msgspec
 from headway.bus import make_bus
 from headway.bus.contract import Bus
 from headway.client import Client
-from headway.clock import Clock
+from headway.clock import Clock, sleep
 from headway.components.assembly import ALL, assemble
 from headway.declaring import Calendar, Declared
 from headway.executors import make_executors
@@ -23,7 +24,7 @@ from headway.executors.call.functions import Registry
 from headway.executors.contract import Executor, Setup
 from headway.hooks import HookCaller, HookList
 from headway.kinds import load_kinds
-from headway.model.errors import ConfigurationError
+from headway.model.errors import ConfigurationError, KeyBusy
 from headway.model.job import Claim
 from headway.model.limits import Retention
 from headway.observe.logs import get_logger
@@ -31,6 +32,8 @@ from headway.scheduler.post import Post
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.worker.worker import SLOTS, Options, Parts, Worker
+
+ANNOUNCE_ATTEMPTS = 10
 
 log = get_logger("headway.worker")
 
@@ -123,7 +126,7 @@ class AppWorker:
     async def _begin(self, store: Store) -> None:
         plan = self._plan
         plan.client.adopt(store)
-        await store.announce(plan.registry.infos())
+        await _announce(store, plan)
         self._calendar = Calendar(plan.declared, plan.stores, plan.clock)
         await self._calendar.open(store, fires=self._settings.scheduler)
         self._executors = make_executors(self._setup())
@@ -227,6 +230,17 @@ class AppWorker:
         if self.worker is None:
             raise ConfigurationError("this worker has not been started: await worker.start() first")
         return self.worker
+
+
+async def _announce(store: Store, plan: Plan) -> None:
+    """Many may start at this very moment, and write down the same."""
+    for attempt in range(ANNOUNCE_ATTEMPTS):
+        try:
+            return await store.announce(plan.registry.infos())
+        except KeyBusy as error:
+            log.info("worker.announcement_delayed", error=str(error))
+            await sleep(plan.clock, 0.1 * (attempt + chance.random()))
+    return await store.announce(plan.registry.infos())
 
 
 REPLACE = 75

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,7 @@ from uuid import UUID
 from headway.model.errors import HeadwayError
 from headway.model.filters import JobFilter
 from headway.model.job import JobRecord, Submission
-from headway.model.schedule import Origin, Schedule, from_body, to_body
+from headway.model.schedule import Origin, from_body, to_body
 from headway.store.scripts.fire import Fired
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, ScheduleFilter, ScheduleRecord
@@ -169,11 +168,3 @@ async def refused(act: Any, error: type[HeadwayError]) -> HeadwayError:
 
 def minutes(*numbers: int) -> list[float]:
     return [60.0 * number for number in numbers]
-
-
-def schedule_of(record: ScheduleRecord) -> Schedule:
-    return record.schedule
-
-
-def ledger_jobs(lines: Sequence[Line]) -> list[UUID]:
-    return [line.job_id for line in lines if line.job_id]

@@ -149,6 +149,18 @@ async def test_run_all_keeps_to_its_limit(firing: Firing) -> None:
     assert await firing.nominal() == minutes(8, 9, 10)
 
 
+async def test_a_tick_that_makes_very_many_jobs_leaves_the_rest_to_the_next(
+    firing: Firing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.store.scripts.fire.JOBS_AT_ONCE", 15)
+    for number in range(5):
+        await firing.create(name=f"s{number}", misfire="run_all")
+    firing.house.clock.advance(600)
+    fired = await firing.house.store.fire()
+    assert (fired.schedules, fired.jobs, fired.clear) == (2, 20, False)
+    assert (await firing.tick()).jobs == 30
+
+
 async def test_a_scheduler_that_looks_all_the_time_misses_nothing(firing: Firing) -> None:
     await firing.create(schedule={"every": 0.5})
     assert await firing.pass_by(10 * SECOND, 2 * SECOND) == 20 - 3  # before its first tick it did not look

@@ -98,6 +98,24 @@ async def test_a_schedule_whose_key_is_in_other_hands_stays_due_and_holds_up_nob
     assert await firing.nominal() == minutes(1, 1)
 
 
+async def test_many_schedules_whose_keys_are_in_other_hands_hold_up_nobody_behind_them(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    firing = Firing(on_postgres)
+    for number in range(4):
+        await firing.create(name=f"busy {number}", schedule="1 * * * *", overlap="skip", template={"key": "x"})
+    await firing.create(name="free", schedule="2 * * * *", overlap="skip", template={"key": "y"})
+    on_postgres.clock.advance(130)
+    async with transaction(outsider, KEY, "headway:key x"):
+        scheduler = Scheduler(on_postgres.clock, limit=2)
+        for _ in range(3):
+            await scheduler.tick(on_postgres.store)
+        assert [job.key for job in await firing.jobs()] == ["y"]
+    on_postgres.clock.advance(1)
+    await scheduler.tick(on_postgres.store)
+    assert [job.key for job in await firing.jobs()] == ["x", "y"]
+
+
 async def test_a_schedule_that_can_not_be_read_holds_up_nobody(firing: Firing) -> None:
     broken = await firing.create(name="broken")
     await firing.create(name="fine")
@@ -107,6 +125,16 @@ async def test_a_schedule_that_can_not_be_read_holds_up_nobody(firing: Firing) -
     assert (fired.jobs, fired.wait) == (1, 60.0)
     assert await firing.pass_by(3 * MINUTE, 10 * SECOND) == 3
     assert await firing.names() == ["broken", "fine"]
+
+
+async def test_a_batch_of_nothing_but_unreadable_schedules_is_left_alone_for_a_while(firing: Firing) -> None:
+    for number in range(2):
+        await spoil(firing, await firing.create(name=f"broken {number}"))
+    await firing.create(name="fine", schedule="2 * * * *")
+    firing.house.clock.advance(120)
+    await firing.house.store.fire(limit=2)
+    fired = await firing.house.store.fire(limit=2)
+    assert (fired.jobs, fired.wait) == (1, 60.0)
 
 
 async def test_a_schedule_put_aside_fires_later(firing: Firing) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 import headway
@@ -16,6 +17,7 @@ from headway.clock import FakeClock
 from headway.model.errors import KeyBusy
 from headway.model.job import Accepted, OnConflict
 from headway.model.states import State
+from headway.model.worker import FunctionInfo
 from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.scripts import work
@@ -245,3 +247,17 @@ async def test_without_an_injected_clock_the_server_decides_what_is_due(migrated
     assert (await house.ask()).claims == []
     assert abs(((await house.get(job_id)).run_at - await store.now()).total_seconds() - 3600) < 60
     await store.close()
+
+
+async def test_a_worker_announces_what_is_known_without_waiting_for_others_that_do(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    known = FunctionInfo(name="f", queue="default", defaults={"timeout": 3}, parameters={"type": "object"})
+    await on_postgres.store.announce([known])
+    await outsider.execute("begin")
+    await outsider.execute("select * from headway.function for update")
+    await asyncio.wait_for(on_postgres.store.announce([known]), 1.0)
+    await outsider.execute("rollback")
+    changed = msgspec.structs.replace(known, queue="mail")
+    await on_postgres.store.announce([changed])
+    assert [info.queue for info in await on_postgres.store.functions()] == ["mail"]

@@ -46,7 +46,7 @@ def test_every_measurement_brings_its_lines(tmp_path: Path) -> None:
     done = bench("--sqlite-only", "--in-a-row", "1000", "--json", str(tmp_path / "figures.json"))
     assert done.returncode == 0, done.stderr
     lines = lines_of(tmp_path / "figures.json")
-    assert len(lines) == 17
+    assert len(lines) == 23
     assert all(line["value"] > 0 for line in lines.values())
 
 

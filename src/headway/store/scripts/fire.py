@@ -23,6 +23,10 @@ from headway.store.statements import Row, Script, many, one
 
 BROKEN_WAIT = timedelta(seconds=60)
 """After so long a schedule whose record can't be read is looked at again."""
+BUSY_WAIT = timedelta(seconds=0.2)
+"""After so long a batch of schedules is looked at again that can't be fired because others are at their jobs."""
+JOBS_AT_ONCE = 5000
+"""Made by one tick, about: schedules that have missed much are left to the next one."""
 CHANNEL = "\x03schedules"
 """What is rung when a schedule was made or changed; no queue can have this name."""
 
@@ -69,24 +73,31 @@ class _Plan(msgspec.Struct):
 def fire(limit: int, previous: datetime | None) -> Script[Fired]:
     """Make the jobs of up to `limit` due schedules. `previous`: up to when this scheduler has left nothing undone."""
     rows = yield one("due_schedules", limit=limit)
-    written: list[Line] = []
-    settled = 0
-    if rows:
-        plans = yield from _plan(rows, Tick(now=rows[0]["now_at"], previous=previous))
-        answers = yield from _submit([job for plan in plans for job in plan.jobs])
-        done = [plan for plan in plans if not plan.busy(answers)]
-        lines = [(plan.schedule.id, plan.lines(answers)) for plan in done]
-        yield from ledger.record(lines)
-        yield from _advance([(plan.schedule.id, plan.due.standing) for plan in done])
-        written, settled = [line for _, own in lines for line in own], len(done)
+    done = (yield from _fire(rows, previous, full=len(rows) == limit)) if rows else []
     [left] = yield one("next_due_schedule")
+    written = [line for _, lines in done for line in lines]
     return Fired(
         at=left["now_at"],
         wait=left["delay"],
-        schedules=settled,
+        schedules=len(done),
         jobs=sum(line.count for line in written if line.job_id),
         skipped=sum(line.count for line in written if not line.job_id),
     )
+
+
+def _fire(rows: Sequence[Row], previous: datetime | None, *, full: bool) -> Script[list[tuple[UUID, list[Line]]]]:
+    """What was written of each schedule that is seen to. `full`: there may be more behind these."""
+    now: datetime = rows[0]["now_at"]
+    plans = yield from _plan(rows, Tick(now=now, previous=previous))
+    answers = yield from _submit([job for plan in plans for job in plan.jobs])
+    settled = [plan for plan in plans if not plan.busy(answers)]
+    if full and plans and not settled:
+        busy = {plan.schedule.id for plan in plans}
+        yield from _put_off([row for row in rows if row["id"] in busy], now + BUSY_WAIT)
+    lines = [(plan.schedule.id, plan.lines(answers)) for plan in settled]
+    yield from ledger.record(lines)
+    yield from _advance([(plan.schedule.id, plan.due.standing) for plan in settled])
+    return lines
 
 
 class ScheduleStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,10 +125,8 @@ def put_aside(seconds: float) -> Script[UUID | None]:
     rows = yield one("due_schedules", limit=1)
     if not rows:
         return None
-    [row] = rows
-    until = row["now_at"] + timedelta(seconds=seconds)
-    yield many("advance_schedules", [(row["id"], row["next_at"], row["last_at"], until)])
-    schedule_id: UUID = row["id"]
+    yield from _put_off(rows, rows[0]["now_at"] + timedelta(seconds=seconds))
+    schedule_id: UUID = rows[0]["id"]
     return schedule_id
 
 
@@ -144,21 +153,29 @@ def _plan(rows: Sequence[Row], tick: Tick) -> Script[list[_Plan]]:
     recorded = yield from _recorded(rows)
     plans: list[_Plan] = []
     broken: list[Row] = []
+    made = 0
     for row in rows:
+        if made >= JOBS_AT_ONCE:
+            break
         schedule_id, text, template_text, next_at, last_at, _ = row
         try:
             schedule, template = read_schedule(text), read_template(template_text)
             standing = Standing(next_at=next_at, last_at=last_at)
             found = due(schedule, standing, tick, recorded.get(schedule_id, frozenset()))
             plans.append(_Plan(schedule, found, [_job(schedule, template, fire) for fire in found.fires]))
+            made += len(found.fires)
         except Exception as error:
             # Whatever it is: those that can be read must fire.
             log.exception("schedule.unreadable", schedule_id=str(schedule_id), error=str(error))
             broken.append(row)
     if broken:
-        until = tick.now + BROKEN_WAIT
-        yield many("advance_schedules", [(row["id"], row["next_at"], row["last_at"], until) for row in broken])
+        yield from _put_off(broken, tick.now + BROKEN_WAIT)
     return plans
+
+
+def _put_off(rows: Sequence[Row], until: datetime) -> Script[None]:
+    """Not due before then, and otherwise as they are."""
+    yield many("advance_schedules", [(row["id"], row["next_at"], row["last_at"], until) for row in rows])
 
 
 def _recorded(rows: Sequence[Row]) -> Script[dict[UUID, set[datetime]]]:

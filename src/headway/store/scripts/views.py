@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -117,10 +118,13 @@ def workers() -> Script[list[WorkerInfo]]:
 
 
 def announce(functions: Sequence[FunctionInfo]) -> Script[None]:
-    """Let other processes know what this code can run."""
-    if functions:
-        rows = [(f.name, f.queue, _text(f.defaults), _text(f.parameters), f.code_version) for f in functions]
-        yield many("put_function", rows)
+    """Let other processes know what this code can run. What they know already is not written again: many workers start
+    at once, and would wait for each other."""
+    known = {tuple(row)[:5] for row in (yield one("get_functions"))} if functions else set()
+    rows = [(f.name, f.queue, _text(f.defaults), _text(f.parameters), f.code_version) for f in functions]
+    news = sorted((row for row in rows if row not in known), key=itemgetter(0))
+    if news:
+        yield many("put_function", news)
 
 
 def functions() -> Script[list[FunctionInfo]]:
