@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def app(store_url: str) -> Iterator[Headway]:
     """An app on each kind of store; closed, it leaves nothing behind."""
     before = ours()
-    app = Headway(store_url)
+    app = Headway(store_url, bus=os.environ.get("HEADWAY_BUS"))
     yield app
     app.close()
     assert ours() == before
