@@ -42,6 +42,7 @@ async def test_after_a_lost_connection_everything_flows_again(far_town: Town, cu
     for lost in (1, 2, 3):
         await cutter.cut()
         await ear.hears(2 * lost - 1)
+        await called.hears(2 * lost - 1)
         await until(lambda: sender.counters.reconnects == hearer.counters.reconnects == lost, "both to be back")  # noqa: B023 - at once
         sender.ring([Doorbell(queue)])
         sender.call(queue)
