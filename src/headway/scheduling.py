@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from datetime import datetime
 from itertools import islice
@@ -52,7 +53,7 @@ _NOT_HERE = ("run_at", "delay", "expires_at", "after")
 """What the schedule says, or nobody can."""
 
 
-class Scheduling:
+class Scheduling(ABC):
     """The part of an app that keeps schedules: those of its code and all others in its store."""
 
     client: Client
@@ -60,11 +61,13 @@ class Scheduling:
     _announced: Announced
     _clock: Clock
 
+    @abstractmethod
     def block(self, call: Coroutine[Any, Any, T], name: str) -> T:
-        raise NotImplementedError
+        """Wait for a call from plain code."""
 
+    @abstractmethod
     async def aget(self, job_id: UUID) -> Job[Any]:
-        raise NotImplementedError
+        """The job as it is now."""
 
     def schedule(
         self,
