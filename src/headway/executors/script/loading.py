@@ -1,0 +1,185 @@
+"""A claim becomes a task: payload, script, files, secrets and target, put together from where they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID, uuid5
+
+import msgspec
+
+from headway.executors.contract import Secrets
+from headway.executors.script.endings import SCRIPT_FAILED
+from headway.executors.script.executor import Before, Task
+from headway.executors.script.fields import Destination, ScriptPayload, SecretValue, command_of
+from headway.executors.script.hosts import Access
+from headway.executors.script.orders import Work
+from headway.model.access import Entry
+from headway.model.errors import AttachmentNotFound, ConfigurationError, StoreUnavailable
+from headway.model.job import Attempt, Change, Claim
+from headway.model.sealed import CREDENTIAL, FILE, SCRIPT, Attachment, Credential
+from headway.model.states import Outcome, State
+from headway.model.target import TargetKind
+from headway.observe.logs import get_logger
+from headway.store.contract import Audit, Store
+from headway.vault.redaction import Redactor
+
+log = get_logger("headway.script")
+_decode = msgspec.json.Decoder(ScriptPayload).decode
+
+
+class Withheld:
+    """Shows nothing."""
+
+    def feed(self, piece: bytes) -> bytes:
+        return b""
+
+    def close(self) -> bytes:
+        return b""
+
+
+class Loader:
+    """Asks the vault."""
+
+    def __init__(self, secrets: Secrets | None, *, local: bool) -> None:
+        self._secrets = secrets
+        self._local = local
+
+    async def __call__(self, claim: Claim, begun_at: datetime | None = None) -> Task:
+        secrets = self._vault()
+        said = _decode(claim.payload)
+        attachments = await secrets.attachments(claim.id)
+        script = await secrets.content(_only(attachments, SCRIPT))
+        files = {each.name: await secrets.content(each) for each in attachments if each.role == FILE}
+        access = await self.access(said.target, attachments)
+        named = {name: await secrets.reveal(name) for name in said.secrets}
+        plain = {name: value for name, value in said.env.items() if isinstance(value, str)}
+        asked = {name: ref for name, ref in said.env.items() if isinstance(ref, SecretValue)}
+        values = {name: await secrets.reveal(ref.secret) for name, ref in asked.items()}
+        work = Work(
+            script=script,
+            command=command_of(script, said.interpreter),
+            args=said.args,
+            env=plain,
+            secrets=named,
+            secret_env={name: ref.prefix.encode() + values[name] for name, ref in asked.items()},
+            files=files,
+            cwd=said.cwd,
+            collect=said.collect,
+        )
+        # Without their prefixes: a script may well take them apart.
+        seen = [*named.values(), *values.values(), *_parts(access.credential)]
+        names = {*named, *(ref.secret for ref in asked.values())}
+        replaced = await secrets.replaced(names, begun_at) if names and begun_at is not None else []
+        return Task(
+            access=access, work=work, redactor=Withheld if replaced else lambda: Redactor(seen), replaced=replaced
+        )
+
+    async def attachments(self, job_id: UUID) -> list[Attachment]:
+        """What a job has, by reference."""
+        return await self._vault().attachments(job_id)
+
+    async def access(self, target: Destination, attachments: Iterable[Attachment]) -> Access:
+        """The way to a target. Raises TargetNotFound, ConfigurationError."""
+        secrets = self._vault()
+        if isinstance(target, str):
+            found, credential = await secrets.destination(target)
+            if found.kind is TargetKind.LOCAL and not self._local:
+                raise ConfigurationError(
+                    f"the target {target} is the worker's own machine, and this worker runs no scripts there: start it "
+                    "with HEADWAY_LOCAL_TARGET=true, or choose another target"
+                )
+            return Access(found, credential)
+        sealed = [each for each in attachments if each.role == CREDENTIAL]
+        place = target.target()
+        credential = secrets.credential(await secrets.content(sealed[0], place.address)) if sealed else None
+        return Access(place, credential)
+
+    def _vault(self) -> Secrets:
+        if self._secrets is None:
+            raise ConfigurationError("this worker has no vault, where scripts and credentials are kept")
+        return self._secrets
+
+
+class StoredAlarm:
+    """Into the audit log, once for each time that an attempt is held, and into the process's own."""
+
+    def __init__(self, store: Audit) -> None:
+        self._store = store
+
+    async def __call__(self, claim: Claim, action: str, thing: str, words: str) -> None:
+        log.error(action, job_id=str(claim.id), object=thing, error=words)
+        entry = Entry(
+            id=uuid5(claim.id, f"{action} {claim.token}"),
+            actor="worker",
+            action=action,
+            object=thing,
+            detail={"job_id": str(claim.id), "message": words},
+        )
+        try:
+            await self._store.record([entry])
+        except StoreUnavailable as error:
+            log.warning("audit.line_lost", action=action, error=str(error))
+
+
+PLACED = "placed"
+"""The line of a job's history that says where its script is about to be begun."""
+_OPEN = frozenset({Outcome.LOST, Outcome.UNKNOWN, Outcome.POISON})
+"""How attempts end whose scripts may go on."""
+
+
+class StoredPast:
+    """What the store knows: earlier attempts that nobody saw through, and whether a cancel was asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __call__(self, claim: Claim) -> Before:
+        [job] = await self._store.get([claim.id])
+        cancelling = job is not None and job.state is State.CANCELLING
+        if claim.token == 1:
+            return Before(cancelling=cancelling)
+        earlier = [each for each in await self._store.attempts(claim.id) if each.number < claim.attempt]
+        history = await self._store.history(claim.id)
+        found = _open(earlier)
+        again = any(change.what == "give_back" for change in _since(history, earlier))
+        closed = [each for each in earlier if each.number not in found]
+        if not found and not again:
+            return Before(cancelling=cancelling)
+        placed = [change for change in _since(history, closed) if change.what == PLACED]
+        places = tuple(dict.fromkeys(change.detail or "" for change in placed))
+        return Before(found, again, cancelling, places, placed[0].at if placed else None)
+
+    async def note(self, claim: Claim, place: str) -> bool:
+        return await self._store.note(claim, PLACED, place)
+
+    async def served(self, machine: str, queue: str) -> bool:
+        return any(each.host == machine and queue in each.queues for each in await self._store.workers())
+
+
+def _since(history: Sequence[Change], attempts: Sequence[Attempt]) -> list[Change]:
+    """What happened after these."""
+    ends = [each.finished_at for each in attempts if each.finished_at is not None]
+    return [change for change in history if all(change.at >= end for end in ends)]
+
+
+def _open(earlier: Sequence[Attempt]) -> tuple[int, ...]:
+    """Those behind the last one that saw the script end; what failed before it came to the script saw nothing."""
+    found: list[int] = []
+    for each in sorted(earlier, key=lambda each: each.number, reverse=True):
+        if each.outcome in _OPEN:
+            found.append(each.number)
+        elif each.outcome is not Outcome.FAILED or each.error is None or each.error.type == SCRIPT_FAILED:
+            break
+    return tuple(reversed(found))
+
+
+def _only(attachments: Iterable[Attachment], role: str) -> Attachment:
+    for each in attachments:
+        if each.role == role:
+            return each
+    raise AttachmentNotFound(role, role)
+
+
+def _parts(credential: Credential | None) -> list[bytes]:
+    return [part.encode() for part in credential.parts()] if credential else []

@@ -1,0 +1,136 @@
+"""What is asked before a script is accepted, at a command line too; and what is refused, or left to others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from headway import Headway
+from headway.kinds import load_kinds
+from headway.kinds.bodies import Bodies, Origin
+from headway.model.errors import InvalidJob
+from headway.model.target import Target, TargetKind
+from tests.api.conftest import Site, serving
+from tests.api.entrance import QUICK, entrance
+from tests.flow.conftest import sqlite_url
+from tests.flow.terminal import Terminal
+from tests.flow.waiting import until
+
+FROM_AFAR = {"X-Forwarded-For": "198.51.100.1"}
+"""As from beyond this machine, by plain HTTP."""
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFrBoDKCnmXmGiVxVGYLbBPpxDVJqTVCFXMbvwFbSKwc"
+PASSWORD = "correct horse battery"
+INLINE = {"host": "db.example", "user": "ops", "host_key": HOST_KEY, "credential": {"password": PASSWORD}}
+SCRIPT = {"kind": "script", "name": "n", "target": "box", "script": "echo canary-of-a-script", "probe": False}
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWAY_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HEADWAY_LOCAL_TARGET", "true")
+
+
+def here(tmp_path: Path) -> Target:
+    return Target(id=uuid4(), name="box", kind=TargetKind.LOCAL, directory=str(tmp_path / "runs"))
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with serving(Headway(sqlite_url(tmp_path))) as site:
+        await site.app.vault.create_target(here(tmp_path), None, by="test")
+        yield site
+
+
+def test_a_command_line_asks_a_worker_first_unless_told_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("true\n")
+    terminal = Terminal(tmp_path, sqlite_url(tmp_path))
+    terminal.fine("migrate")
+    made, refused, taken = terminal.each(
+        "targets create box --host 127.0.0.1 --user nobody",
+        "submit script job.sh --target box --name one",
+        "submit script job.sh --target box --name one --field probe=false",
+    )
+    assert made.status == 0, made.err
+    assert refused.status == 1
+    assert "no worker took the probe" in refused.err
+    assert taken.status == 0, taken.err
+
+
+@pytest.mark.parametrize("body", [SCRIPT, {**SCRIPT, "files": {"a": "b"}}, {**SCRIPT, "target": INLINE}])
+async def test_what_is_private_is_not_taken_by_plain_http_from_afar(site: Site, body: dict[str, Any]) -> None:
+    refused = await site.post("/jobs", body, headers=FROM_AFAR)
+    assert refused.status_code == 422, refused.text
+    assert "not encrypted" in refused.json()["detail"]
+    first = (await site.post("/jobs", SCRIPT)).json()["id"]
+    rest = {name: value for name, value in body.items() if name not in {"script", "files"}}
+    again = {**rest, "script_from": first, "name": "again"}
+    status = (await site.post("/jobs", again, headers=FROM_AFAR)).status_code
+    assert status == (422 if isinstance(body["target"], dict) else 201)
+
+
+@pytest.mark.parametrize("origin", [Origin(broker=True), Origin(exposed=True)])
+async def test_an_inline_credential_is_not_taken_where_others_could_read_it(origin: Origin) -> None:
+    bodies = Bodies(load_kinds(), None, None)  # type: ignore[arg-type] # nothing here comes so far
+    body = {"kind": "script", "name": "n", "target": INLINE, "script_from": str(uuid4())}
+    with pytest.raises(InvalidJob, match="others could read it") as refused:
+        await bodies.read(body, origin)
+    assert refused.value.field == "target"
+    assert PASSWORD not in str(refused.value)
+
+
+async def test_the_script_of_a_schedule_is_sealed_and_not_taken_from_afar(site: Site) -> None:
+    job = {name: value for name, value in SCRIPT.items() if name != "probe"}
+    schedule = {"name": "hourly", "schedule": "0 * * * *", "job": job}
+    refused = await site.post("/schedules", schedule, headers=FROM_AFAR)
+    assert refused.status_code == 422, refused.text
+    assert "not encrypted" in refused.json()["detail"]
+    made = await site.post("/schedules", schedule)
+    assert made.status_code == 201, made.text
+    shown = await site.get(f"/schedules/{made.json()['id']}")
+    assert "canary" not in made.text + shown.text
+
+
+async def test_a_token_probes_for_its_own_queues_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.access.passwords.default_hasher", lambda: QUICK)
+    app = Headway(sqlite_url(tmp_path))
+    async with entrance(app) as door:
+        await app.vault.create_target(here(tmp_path), None, by="test")
+        async with await door.admin() as admin:
+            body = {"name": "ci", "role": "operator", "queues": ["mail"]}
+            token = (await admin.post("/tokens", json=body)).json()["token"]
+        async with door.client(token) as program, app.worker(queues=["mail"]):
+            assert (await program.post("/targets/box/probe", json={})).status_code == 403
+            own = await program.post("/targets/box/probe", json={"queue": "mail"})
+            assert own.status_code == 200, own.text
+            assert (await program.post("/jobs", json={**SCRIPT, "probe": True})).status_code == 403
+
+
+async def test_a_worker_without_the_key_leaves_scripts_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Headway(sqlite_url(tmp_path))
+    await app.vault.create_target(here(tmp_path), None, by="test")
+    job = await app.asubmit("script", {"target": "box", "script": "true"}, name="sealed")
+    monkeypatch.setenv("HEADWAY_DATA", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("HEADWAY_SECRET_KEY", "bm8gb25lIGhhcyBldmVyIHNlYWxlZCBhbnl0aGluZyE=")
+    other = Headway(sqlite_url(tmp_path))
+
+    @other.job(name="plain")
+    async def plain() -> int:
+        return 1
+
+    async with other.worker():
+        assert (await (await plain.asubmit()).finished(60)).result == 1
+        await until(lambda: _parked(other, job.id), "the script to be parked")
+    left = await app.aget(job.id)
+    assert (left.state, left.attempt) == ("scheduled", 0)
+    await other.aclose()
+    await app.aclose()
+
+
+async def _parked(app: Headway, job_id: Any) -> bool:
+    return (await app.aget(job_id)).wait_reason == "no_code"
