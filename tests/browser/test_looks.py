@@ -1,0 +1,128 @@
+"""Every page, full and empty, in light and dark: nothing that axe finds serious, nothing wider than a phone. With
+HEADWAY_SCREENSHOTS=docs/images the pictures of the README are taken anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.async_api import ViewportSize, expect
+
+from tests.browser.chrome import Visitor
+from tests.browser.house import TOKEN, House
+
+Visit = Callable[..., Visitor]
+
+PLACES = (
+    "/",
+    "/jobs",
+    "/jobs?state=blocked,creating",
+    "/submit?kind=script",
+    "/submit?kind=call",
+    "/submit?kind=http",
+    "/submit?kind=fetch",
+    "/schedules",
+    "/schedules/new",
+    "/queues",
+    "/workers",
+    "/targets",
+    "/secrets",
+    "/alerts",
+    "/access",
+    "/audit",
+)
+DESK: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 360, "height": 780}
+HEAVIEST = 1_000_000
+"""Bytes of data that a page may load."""
+PICTURES = {"/": "overview-light", "/jobs": "jobs-light", "/submit?kind=script": "submit-light"}
+
+
+async def places(ann: Visitor) -> list[str]:
+    """All of them: also a job that failed, one that waits for others, and a schedule that has fired."""
+    failed = (await ann.call("GET", "/jobs?state=failed&limit=1"))["items"]
+    blocked = (await ann.call("GET", "/jobs?name=mail.digest&limit=1"))["items"]
+    schedules = (await ann.call("GET", "/schedules?name=shop-visitors"))["items"]
+    return [*PLACES, *(f"/jobs/{job['id']}" for job in [*failed, *blocked]), f"/schedules/{schedules[0]['id']}"]
+
+
+@pytest.mark.timeout(400)
+async def test_every_page_can_be_read_by_everybody_and_fits_a_phone(demo: House, visit: Visit) -> None:
+    async with visit(demo) as ann:
+        await ann.log_in(TOKEN)
+        await ann.go("/jobs?state=failed")
+        await expect(ann.page.locator("[data-state=failed]").first).to_be_visible()
+        found = {place: await _wrong_with(ann, place) for place in await places(ann)}
+        assert not {place: wrong for place, wrong in found.items() if wrong}
+        await ann.page.set_viewport_size(PHONE)
+        await ann.button("Open the menu").click()
+        await expect(ann.page.get_by_role("link", name="Workers")).to_be_visible()
+
+
+async def _wrong_with(ann: Visitor, place: str) -> list[str]:
+    """Looked at in light, in dark, and on a phone; only the colours differ between the first two."""
+    ann.loaded = 0
+    await ann.go(place)
+    wrong = [f"{ann.loaded:,} bytes of data"] if ann.loaded > HEAVIEST else []
+    wrong += await ann.serious()
+    await _picture(ann, place, "light")
+    await ann.page.emulate_media(color_scheme="dark")
+    wrong += await ann.serious("color-contrast")
+    await _picture(ann, place, "dark")
+    await ann.page.set_viewport_size(PHONE)
+    if (pixels := await ann.overflow()) > 0:
+        wrong.append(f"{pixels} pixels too wide")
+    await ann.page.emulate_media(color_scheme="light")
+    await ann.page.set_viewport_size(DESK)
+    return wrong
+
+
+async def test_the_way_in_dialogs_and_tabs_are_for_everybody_too(sqlite_house: House, visit: Visit) -> None:
+    async with visit(sqlite_house, width=PHONE["width"]) as ann:
+        await ann.page.goto("/")
+        await expect(ann.button("Log in")).to_be_visible()
+        assert (await ann.serious(), await ann.overflow()) == ([], 0)
+        await ann.log_in(TOKEN)
+        job = await ann.call("POST", "/jobs", {"kind": "call", "function": "greet", "args": ["you"]})
+        await ann.page.reload()
+        await expect(ann.page.locator("h1")).to_have_text("Overview")
+        for place, opener in (("/alerts", "New rule"), ("/access", "New user"), ("/access", "New token")):
+            await ann.go(place)
+            await ann.button(opener).first.click()
+            await expect(ann.page.get_by_role("dialog")).to_be_visible()
+            assert (await ann.serious(), await ann.overflow()) == ([], 0), opener
+            await ann.button("Leave it").click()
+            await expect(ann.page.get_by_role("dialog")).to_have_count(0)
+        await ann.go(f"/jobs/{job['id']}")
+        await expect(ann.page.locator("h1 [data-state=completed]")).to_be_visible()
+        for tab in ("Output", "Result", "Arguments", "Artifacts"):
+            await ann.page.get_by_role("tab", name=tab).click()
+            await expect(ann.page.locator("[aria-busy=true]")).to_have_count(0)
+            assert (await ann.serious(), await ann.overflow()) == ([], 0), tab
+
+
+async def test_keys_lead_through_the_table(demo: House, visit: Visit) -> None:
+    async with visit(demo) as ann:
+        await ann.log_in(TOKEN)
+        await ann.go("/jobs?state=completed")
+        await expect(ann.page.locator("tbody tr").nth(1)).to_be_visible()
+        await ann.page.keyboard.press("j")
+        await ann.page.keyboard.press("j")
+        await expect(ann.page.locator("tbody tr[data-current=true]")).to_have_count(1)
+        await ann.page.keyboard.press("Enter")
+        await expect(ann.page.get_by_role("tab", name="Output")).to_be_visible()
+        await ann.page.keyboard.press("/")
+        await ann.page.keyboard.type("error: issuer")
+        await ann.page.keyboard.press("Enter")
+        await ann.page.wait_for_url("**/jobs?q=*")
+        await expect(ann.page.get_by_text("the issuer declined").first).to_be_visible()
+
+
+async def _picture(ann: Visitor, place: str, scheme: str) -> None:
+    directory = os.environ.get("HEADWAY_SCREENSHOTS")
+    name = PICTURES.get(place) or ("job-dark" if place.startswith("/jobs/") else None)
+    if directory and name and name.endswith(scheme):
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        await ann.page.screenshot(path=Path(directory) / f"{name}.png")

@@ -1,0 +1,46 @@
+import { Button, Group, Select } from "@mantine/core";
+import { useState } from "react";
+
+import { address } from "../../api/client";
+import type { Job } from "../../api/types";
+import { isRunning } from "../../lib/states";
+import { Icon } from "../../parts/Icon";
+import { Empty, Trouble, Waiting } from "../../parts/Notices";
+import { Terminal } from "./Terminal";
+import { useOutput } from "./useOutput";
+
+/** What a job wrote and logged, attempt by attempt, live while it runs. */
+export function Output({ job }: { job: Job }) {
+  const [chosen, setChosen] = useState<number | null>(null);
+  if (job.attempt === 0) return <Empty icon="file" title="No output yet">It has not begun. What it writes shows here while it runs.</Empty>;
+  const attempt = chosen ?? job.attempt;
+  return (
+    <>
+      <Group gap="xs" px="sm" pt={8}>
+        {job.attempt > 1 && (
+          <Select
+            size="xs"
+            w={130}
+            aria-label="Attempt"
+            allowDeselect={false}
+            data={Array.from({ length: job.attempt }, (_, i) => ({ value: String(job.attempt - i), label: `Attempt ${job.attempt - i}` }))}
+            value={String(attempt)}
+            onChange={(value) => setChosen(Number(value))}
+          />
+        )}
+        <Button component="a" href={address(`/jobs/${job.id}/output`, { attempt })} download={`${job.name}-${attempt}.log`} variant="default" size="compact-xs" ml="auto" leftSection={<Icon name="download" size={12} />}>
+          Download output
+        </Button>
+      </Group>
+      <Lines key={attempt} job={job} attempt={attempt} />
+    </>
+  );
+}
+
+function Lines({ job, attempt }: { job: Job; attempt: number }) {
+  const live = isRunning(job.state) && attempt === job.attempt;
+  const output = useOutput(job.id, attempt, live);
+  if (!output.loaded) return <Waiting rows={6} />;
+  if (output.error && !output.text) return <div style={{ padding: 12 }}><Trouble error={output.error} /></div>;
+  return <Terminal text={output.text} live={live} skipped={output.skipped} />;
+}
