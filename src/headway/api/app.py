@@ -1,0 +1,127 @@
+"""The service as an ASGI application: the table of routes, and what holds for every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route as StarletteRoute
+from starlette.routing import Router
+
+from headway import settings
+from headway.access.doorkeeper import Doorkeeper
+from headway.access.origin import Proxies
+from headway.access.trail import Trail
+from headway.api.call import Service
+from headway.api.endpoint import Endpoint
+from headway.api.gate import AccessGate, Gatekeeper
+from headway.api.news import News
+from headway.api.problems import refusal
+from headway.api.readiness import Readiness
+from headway.api.routes import all_routes
+from headway.api.table import Route
+from headway.app import Headway
+from headway.clock import Clock, SystemClock
+from headway.duties.census import Census
+from headway.kinds import load_kinds
+from headway.kinds.bodies import Bodies
+from headway.model.errors import MethodNotAllowed, NotFound
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SECURITY = {
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+}
+"""Of every answer that doesn't say otherwise itself."""
+
+
+def make_service(
+    app: Headway, gate: Gatekeeper | None = None, clock: Clock | None = None, *, proxies: Proxies | None = None
+) -> Service:
+    """What the routes need, for an app (its store, its functions). Without a gate the store knows who may."""
+    kinds, clock, proxies = load_kinds(), clock or SystemClock(), proxies or Proxies()
+    doorkeeper = Doorkeeper(app.client.call_patiently, clock)
+    return Service(
+        app=app,
+        gate=gate or AccessGate(doorkeeper, proxies),
+        doorkeeper=doorkeeper,
+        proxies=proxies,
+        trail=Trail(app.client.call_patiently, clock),
+        clock=clock,
+        kinds=kinds,
+        functions=app.announced,
+        bodies=Bodies(kinds, app.announced, app.vault),
+        news=News(app, clock),
+        readiness=Readiness(app, clock),
+        census=Census(app.client.call, clock),
+        output=settings.load().output,
+        routes=all_routes(),
+    )
+
+
+def make_asgi(service: Service, cors_origins: Sequence[str] = ()) -> ASGIApp:
+    """The application that a server runs. Pages of these origins may call it with a token; never with a cookie."""
+    guarded = _guarded(Router(_starlette(service.routes, service), default=_unknown))
+    if not cors_origins:
+        return guarded
+    return CORSMiddleware(
+        guarded, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"], expose_headers=["*"]
+    )
+
+
+def _starlette(routes: tuple[Route, ...], service: Service) -> list[StarletteRoute]:
+    """One Starlette route per path, in the table's order."""
+    paths: dict[str, dict[str, Endpoint]] = {}
+    for route in routes:
+        paths.setdefault(route.full_path, {})[route.method] = Endpoint(route, service)
+    return [StarletteRoute(path, _ByMethod(methods)) for path, methods in paths.items()]
+
+
+class _ByMethod:
+    """The routes of one path. HEAD is answered like GET, what the path can't do with 405."""
+
+    def __init__(self, methods: dict[str, Endpoint]) -> None:
+        self._methods = methods
+        self._allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method in self._methods:
+            await self._methods[method](scope, receive, send)
+            return
+        response = refusal(
+            MethodNotAllowed(f"{scope['method']} can't be done with {scope['path']}: use {self._allowed}")
+        )
+        response.headers["Allow"] = self._allowed
+        await response(scope, receive, send)
+
+
+async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000})
+        return
+    await refusal(NotFound(f"there is nothing at {scope['path']}: see /api/docs"))(scope, receive, send)
+
+
+def _guarded(inner: ASGIApp) -> ASGIApp:
+    """Security headers on every answer."""
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await inner(scope, receive, send)
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                message["headers"] += [(name, value) for name, value in SECURITY.items() if name not in present]
+            await send(message)
+
+        return await inner(scope, receive, with_headers)
+
+    return guarded
