@@ -19,6 +19,7 @@ from headway.model.errors import Cancel, Fail, HeadwayError, Snooze
 from headway.model.job import Dedupe
 from headway.model.retry import Retry, Rule
 from headway.model.when import at, cron, every
+from headway.remote import RemoteClient
 from headway.schedules import Schedule
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "HeadwayError",
     "Hooks",
     "Job",
+    "RemoteClient",
     "Retry",
     "Rule",
     "Schedule",

@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
@@ -32,20 +33,30 @@ from headway.jobs import Job, decode_result
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
 from headway.kinds.free import FreeKind
-from headway.model.errors import ConfigurationError, HeadwayError, JobNotFound, UnknownFunction, WaitTimeout
+from headway.model.errors import (
+    ConfigurationError,
+    HeadwayError,
+    InvalidRequest,
+    JobNotFound,
+    UnknownFunction,
+    WaitTimeout,
+)
 from headway.model.filters import JobFilter
-from headway.model.job import Accepted, JobRecord, Moved, Submission
+from headway.model.job import Accepted, JobRecord, Moved, Submission, texts
 from headway.model.limits import Limit, QueueSettings, Rate
+from headway.model.result import JSON
 from headway.model.states import State
 from headway.model.why import Why
 from headway.model.worker import FunctionInfo
 from headway.options import SubmitOptions
-from headway.results import read_chunks, read_result
+from headway.results import Result, describe_result, load_result, read_chunks
 from headway.schedules import schedule_of
 from headway.scheduling import Scheduling
 from headway.serve import AppWorker, Plan, WorkerSettings
 from headway.store.contract import Store
 from headway.store.lending import Stores
+from headway.vault.source import KeySource
+from headway.vault.vault import Vault
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -77,7 +88,8 @@ class Headway(Scheduling):
         self.url = store
         self.bus = bus
         self.registry = Registry()
-        self.name = name or _module_of_caller()
+        self._module = _caller()
+        self.name = name or (main_module() if self._module == "__main__" else self._module)
         """Whose the schedules in its code are, when several apps share a store; by default the module's name."""
         self.functions: dict[str, JobFunction[Any, Any]] = {}
         self.declared: dict[str, JobFunction[Any, Any]] = {}
@@ -85,12 +97,20 @@ class Headway(Scheduling):
         self.services = services or Services()
         self.code_version = code_version
         self.reference: str | None = None
-        """`module:attribute` under which other processes import this app; set by the command line."""
+        """`module:attribute` under which child processes import this app; set by the command line, else found where the
+        app was made, unless that is the script that runs."""
         self._clock = clock or SystemClock()
         self.hooks = HookList(hooks)
-        self._stores = Stores(store, clock)
-        self.client = Client(self._stores, self._clock)
-        self._announced = Announced(self._read_functions, self._clock, here=self.registry.info)
+        self.stores = Stores(store, clock)
+        self.client = Client(self.stores, self._clock)
+        self._keys = KeySource(store)
+        self.announced = Announced(self._read_functions, self._clock, here=self.registry.info)
+        """Its own functions, and those that workers have announced."""
+
+    @property
+    def vault(self) -> Vault:
+        """Where secrets, scripts and credentials are kept. Opens nothing before it is asked."""
+        return Vault(self.client, self._keys)
 
     # Functions
 
@@ -145,7 +165,7 @@ class Headway(Scheduling):
     async def asubmit(self, kind: str, payload: Mapping[str, Any], **given: Unpack[SubmitOptions]) -> Job[Any]:
         """Submit a job of any kind, by the fields of its kind. One that isn't installed here may be elsewhere."""
         kinds = load_kinds()
-        bodies = Bodies(kinds, self._announced)
+        bodies = Bodies(kinds, self.announced, self.vault)
         asked = await bodies.of_kind(kinds.get(kind) or FreeKind(kind), payload, given)
         return await self.submit_one(asked.submission, asked.warnings)
 
@@ -165,13 +185,13 @@ class Headway(Scheduling):
 
     # Looking
 
-    def get(self, job_id: UUID) -> Job[Any]:
+    def get(self, job_id: Job[Any] | UUID) -> Job[Any]:
         """The job as it is now. Raises JobNotFound."""
         return self.block(self.aget(job_id), "get")
 
-    async def aget(self, job_id: UUID) -> Job[Any]:
+    async def aget(self, job_id: Job[Any] | UUID) -> Job[Any]:
         """The job as it is now. Raises JobNotFound."""
-        return await self._with_result(await self.client.call(lambda store: get_job(store, job_id)))
+        return await self._with_result(await self.client.call(lambda store: get_job(store, _id(job_id))))
 
     def jobs(self, **wanted: Any) -> list[Job[Any]]:
         """Jobs that match, newest first: `state=`, `kind=`, `queue=`, `name=`, `tags=`, `since=`, `until=`, `limit=`"""
@@ -183,11 +203,11 @@ class Headway(Scheduling):
         page = await self.client.call(lambda store: find_jobs(store, asked))
         return [Job(record.id, record.state, record, self) for record in page.jobs]
 
-    def wait(self, job_id: UUID, timeout: float | None = None) -> Job[Any]:
+    def wait(self, job_id: Job[Any] | UUID, timeout: float | None = None) -> Job[Any]:
         """The job when it has ended. Raises WaitTimeout."""
         return self.block(self.await_ended(job_id, timeout), "wait")
 
-    async def await_ended(self, job_id: UUID, timeout: float | None = None) -> Job[Any]:
+    async def await_ended(self, job_id: Job[Any] | UUID, timeout: float | None = None) -> Job[Any]:
         """The job when it has ended. Raises WaitTimeout."""
         started, pause = self._clock.monotonic(), 0.002
         while True:
@@ -195,31 +215,42 @@ class Headway(Scheduling):
             if job.ended:
                 return job
             if timeout is not None and self._clock.monotonic() - started >= timeout:
-                raise WaitTimeout(f"job {job_id} ({job.name}) is still {job.state} after {timeout:g} s")
+                raise WaitTimeout(f"job {job.id} ({job.name}) is still {job.state} after {timeout:g} s")
             await sleep(self._clock, pause)
             pause = min(pause * 1.5, _LONGEST_LOOK)
 
-    async def aoutput(self, job_id: UUID, attempt: int | None = None) -> bytes:
+    async def aoutput(self, job_id: Job[Any] | UUID, attempt: int | None = None) -> bytes:
         """What the job wrote and logged, of its last attempt or another."""
         number = attempt if attempt is not None else (await self.aget(job_id)).attempt
 
         async def read(store: Store) -> bytes:
-            return b"".join([chunk.data async for chunk in read_chunks(store, job_id, number)])
+            return b"".join([chunk.data async for chunk in read_chunks(store, _id(job_id), number)])
 
         return await self.client.call(read)
 
-    def output(self, job_id: UUID, attempt: int | None = None) -> bytes:
+    def output(self, job_id: Job[Any] | UUID, attempt: int | None = None) -> bytes:
         """What the job wrote and logged, of its last attempt or another."""
         return self.block(self.aoutput(job_id, attempt), "output")
 
-    async def awhy(self, job_id: UUID) -> Why:
+    async def aresult_meta(self, job_id: Job[Any] | UUID) -> dict[str, Any] | None:
+        """What is known of a job's result besides its content, such as the status, headers and timings of a response;
+        None when there is none."""
+        found = await self.client.call(lambda store: store.result_metas([_id(job_id)]))
+        return describe_result(*found.values()) if found else None
+
+    def result_meta(self, job_id: Job[Any] | UUID) -> dict[str, Any] | None:
+        """What is known of a job's result besides its content, such as the status, headers and timings of a response;
+        None when there is none."""
+        return self.block(self.aresult_meta(job_id), "result_meta")
+
+    async def awhy(self, job_id: Job[Any] | UUID) -> Why:
         """Why the job is not running now, in a sentence, and what to do. Raises JobNotFound."""
-        why = await self.client.call(lambda store: store.why(job_id))
+        why = await self.client.call(lambda store: store.why(_id(job_id)))
         if why is None:
-            raise JobNotFound(job_id)
+            raise JobNotFound(_id(job_id))
         return why
 
-    def why(self, job_id: UUID) -> Why:
+    def why(self, job_id: Job[Any] | UUID) -> Why:
         """Why the job is not running now, in a sentence, and what to do. Raises JobNotFound."""
         return self.block(self.awhy(job_id), "why")
 
@@ -231,8 +262,8 @@ class Headway(Scheduling):
 
     async def acancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
         """Cancel jobs; returns their states now."""
-        ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: cancel_jobs(store, ids, by=None, reason=reason)))
+        act = partial(cancel_jobs, by=None, reason=reason)
+        return _states(await self.client.move(_ids(jobs), act))
 
     def retry(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Run ended jobs again, under the same id."""
@@ -240,8 +271,7 @@ class Headway(Scheduling):
 
     async def aretry(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Run ended jobs again, under the same id."""
-        ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: retry_jobs(store, ids, by=None)))
+        return _states(await self.client.move(_ids(jobs), partial(retry_jobs, by=None)))
 
     def release(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
@@ -249,8 +279,7 @@ class Headway(Scheduling):
 
     async def arelease(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
-        ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: schedule_jobs(store, ids, by=None)))
+        return _states(await self.client.move(_ids(jobs), partial(schedule_jobs, by=None)))
 
     def delete(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
@@ -258,8 +287,7 @@ class Headway(Scheduling):
 
     async def adelete(self, *jobs: Job[Any] | UUID) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
-        ids = _ids(jobs)
-        return _states(await self.client.call(lambda store: delete_jobs(store, ids, by=None)))
+        return _states(await self.client.move(_ids(jobs), partial(delete_jobs, by=None)))
 
     # Settings
 
@@ -296,14 +324,15 @@ class Headway(Scheduling):
 
     def _plan(self) -> Plan:
         return Plan(
-            stores=self._stores,
+            stores=self.stores,
             client=self.client,
+            vault=self.vault,
             registry=self.registry,
             provider=self.services,
             hooks=self.hooks,
             get=self.aget,
             clock=self._clock,
-            reference=self.reference,
+            reference=self.found(),
             code_version=self.code_version,
             bus=self.bus,
             declared=self.declaration(),
@@ -318,15 +347,22 @@ class Headway(Scheduling):
             code_version=self.code_version,
         )
 
+    def found(self) -> str | None:
+        """`module:attribute` under which child processes import this app; None if nobody knows. The script that runs is
+        not looked at: imported again, it would do again what it does."""
+        module = None if self._module == "__main__" else sys.modules.get(self._module)
+        names = [name for name, value in vars(module).items() if value is self] if module is not None else []
+        return self.reference or (f"{self._module}:{names[0]}" if names else None)
+
     @contextmanager
     def staged(self, stores: Stores, clock: Clock) -> Iterator[None]:
         """For a while, work with another store and another clock (see `headway.testing`)."""
-        before = self._stores, self._clock, self.client
-        self._stores, self._clock, self.client = stores, clock, Client(stores, clock)
+        before = self.stores, self._clock, self.client
+        self.stores, self._clock, self.client = stores, clock, Client(stores, clock)
         try:
             yield
         finally:
-            self._stores, self._clock, self.client = before
+            self.stores, self._clock, self.client = before
 
     def close(self) -> None:
         """Let go of the store; the next call opens it again."""
@@ -336,7 +372,7 @@ class Headway(Scheduling):
     async def aclose(self) -> None:
         """Let go of the store; the next call opens it again."""
         await asyncio.to_thread(self.client.close)
-        await self._stores.close()
+        await self.stores.close()
 
     # What the handles of functions and jobs build on
 
@@ -365,15 +401,18 @@ class Headway(Scheduling):
     async def _with_result(self, record: JobRecord) -> Job[Any]:
         result = None
         if record.state is State.COMPLETED:
-            data = await self.client.call(lambda store: read_result(store, record.id))
-            result = self._decode(record, data)
+            found = await self.client.call(lambda store: load_result(store, record.id))
+            result = self._decode(record, found)
         return Job(record.id, record.state, record, self, result=result)
 
-    def _decode(self, record: JobRecord, data: bytes | None) -> Any:
-        if data is None:
+    def _decode(self, record: JobRecord, found: Result | None) -> Any:
+        """Fetched content stays as it came, whatever its type."""
+        if found is None:
             return None
+        if record.kind == "fetch" or found.content_type != JSON:
+            return found.content
         function = self.registry.get(called(record.payload)) if record.kind == "call" else None
-        return function.returns.decode(data) if function else decode_result(data)
+        return function.returns.decode(found.content) if function else decode_result(found.content)
 
     async def _read_functions(self) -> list[FunctionInfo]:
         return await self.client.call(lambda store: store.functions())
@@ -382,14 +421,21 @@ class Headway(Scheduling):
         return self.client.block(call, name=name)
 
 
-def _module_of_caller() -> str:
-    """The module in which the app is made, by the name under which others import it."""
-    module = str(sys._getframe(2).f_globals.get("__name__", "app"))
-    return main_module() if module == "__main__" else module
+def _caller() -> str:
+    """The module in which the app is made."""
+    return str(sys._getframe(2).f_globals.get("__name__", "app"))
+
+
+def _id(job: Job[Any] | UUID) -> UUID:
+    if isinstance(job, Job):
+        return job.id
+    if not isinstance(job, UUID):
+        raise InvalidRequest(f"a job is named by its id, a UUID, or by the Job itself, not by {job!r}", field="job_id")
+    return job
 
 
 def _ids(jobs: Sequence[Job[Any] | UUID]) -> list[UUID]:
-    return [job.id if isinstance(job, Job) else job for job in jobs]
+    return [_id(job) for job in jobs]
 
 
 def _states(verdicts: Sequence[Moved | HeadwayError]) -> list[State]:
@@ -400,8 +446,10 @@ def _states(verdicts: Sequence[Moved | HeadwayError]) -> list[State]:
 
 
 def _filter(wanted: Mapping[str, Any]) -> JobFilter:
-    lists = {"states": wanted.get("state", ()), "tags": wanted.get("tags", wanted.get("tag", ()))}
-    asked = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in lists.items()}
+    asked = {
+        "states": texts("state", wanted.get("state", ()), InvalidRequest),
+        "tags": texts("tags", wanted.get("tags", wanted.get("tag", ())), InvalidRequest),
+    }
     rest = {name: value for name, value in wanted.items() if name not in {"state", "tags", "tag"}}
     return _checked(JobFilter, {**asked, **rest})
 

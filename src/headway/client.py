@@ -11,14 +11,16 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from headway.clock import Clock, sleep
 from headway.components.create import create_jobs
-from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy
+from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy, NotStorable
 from headway.model.job import Accepted, Submission
 from headway.store.contract import Store
 from headway.store.lending import Stores
+from headway.store.scripts.cancel import Verdict
 from headway.store.scripts.submit import Answer
 
 T = TypeVar("T")
@@ -26,6 +28,8 @@ T = TypeVar("T")
 BATCH = 1000
 BUSY_PATIENCE = 2.0
 """Seconds for which a submission waits for a key that another transaction holds."""
+BUSY_WAIT = 0.01
+BUSY_LONGEST = 0.1
 
 
 class Home:
@@ -48,6 +52,11 @@ class Client:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._batchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Batcher] = WeakKeyDictionary()
+
+    @property
+    def settled(self) -> bool:
+        """Whether it lives somewhere: on somebody's loop, or on a thread of its own."""
+        return self._home is not None and self._home.pid == os.getpid()
 
     def adopt(self, store: Store) -> None:
         """Live on the running loop with this store, instead of a thread of our own."""
@@ -77,9 +86,18 @@ class Client:
             return answer
         raise answer
 
-    async def submit_many(self, jobs: Sequence[Submission]) -> list[Answer]:
-        """Store jobs in one transaction, all or none: the first error is raised and nothing is stored."""
-        return await self.call_patiently(lambda store: create_jobs(store, jobs, partial=False))
+    async def submit_many(self, jobs: Sequence[Submission], *, partial: bool = False) -> list[Answer]:
+        """Store jobs in one transaction, all or none: the first error is raised and nothing is stored. `partial`: those
+        that can be; the errors of the others are their answers."""
+        if not jobs:
+            return []
+        if not partial:
+            return await self.call_patiently(lambda store: create_jobs(store, jobs, partial=False))
+        answers = await self.call(lambda store: create_jobs(store, jobs))
+        return [
+            await self.try_again(job) if isinstance(answer, KeyBusy) else answer
+            for job, answer in zip(jobs, answers, strict=True)
+        ]
 
     def block(self, call: Coroutine[Any, Any, T], *, name: str) -> T:
         """Wait for a call from a plain thread. On a running loop this would stop the world: refused."""
@@ -102,20 +120,32 @@ class Client:
         loop = asyncio.get_running_loop()
         batcher = self._batchers.get(loop)
         if batcher is None:
-            batcher = self._batchers[loop] = Batcher(self)
+            batcher = self._batchers[loop] = Batcher(self, self._clock)
         return batcher
 
     async def try_again(self, job: Submission) -> Answer:
-        """One whose key was in other hands; nobody else waits meanwhile."""
-        try:
-            [answer] = await self.call_patiently(lambda store: create_jobs(store, [job], partial=False))
-        except HeadwayError as error:
-            return error
-        return answer
+        """One whose key was in other hands."""
+        return await self._batcher().add(job)
 
     async def call_patiently(self, act: Callable[[Store], Awaitable[T]]) -> T:
         """`act` on the store, from any loop; what is in other hands is waited for."""
         return await while_busy(lambda: self.call(act), self._clock)
+
+    async def move(
+        self, job_ids: Sequence[UUID], act: Callable[[Store, list[UUID]], Awaitable[list[Verdict]]]
+    ) -> list[Verdict]:
+        """What becomes of each job; for those that are in other hands `act` is asked for again, for a while."""
+        verdicts: dict[UUID, Verdict] = {}
+
+        async def ask() -> None:
+            left = [job_id for job_id in job_ids if isinstance(verdicts.get(job_id), KeyBusy | None)]
+            verdicts.update(zip(left, await self.call(lambda store: act(store, left)), strict=True))
+            for verdict in verdicts.values():
+                if isinstance(verdict, KeyBusy):
+                    raise verdict
+
+        await while_busy(ask, self._clock)
+        return [verdicts[job_id] for job_id in job_ids]
 
     def _at_home(self) -> Home:
         home = self._home
@@ -135,7 +165,7 @@ class Client:
 
 async def while_busy(act: Callable[[], Awaitable[T]], clock: Clock, patience: float = BUSY_PATIENCE) -> T:
     """Ask again until all keys are free, for a while."""
-    started, wait = clock.monotonic(), 0.01
+    started, wait = clock.monotonic(), BUSY_WAIT
     while True:
         try:
             return await act()
@@ -143,7 +173,7 @@ async def while_busy(act: Callable[[], Awaitable[T]], clock: Clock, patience: fl
             if clock.monotonic() - started > patience:
                 raise
         await sleep(clock, wait)
-        wait = min(wait * 2, 0.1)
+        wait = min(wait * 2, BUSY_LONGEST)
 
 
 def refuse_on_loop(name: str) -> None:
@@ -152,7 +182,12 @@ def refuse_on_loop(name: str) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise ForeignLoop(f"{name}() would block the running event loop: use `await a{name}()` there")
+    instead = _INSTEAD.get(name, f"await a{name}()")
+    raise ForeignLoop(f"{name}() would block the running event loop: use `{instead}` there")
+
+
+_INSTEAD = {"wait": "await job.finished()` or `await app.await_ended(job_id)"}
+"""For a loop, where that is not the same name with an `a`."""
 
 
 class ThreadHome(Home):
@@ -184,31 +219,46 @@ class Batcher:
     """Submits of one event loop, gathered while the previous batch is being committed. Plain and keyed ones go
     separate ways, so that a key in other hands holds up nobody else."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._plain = _Gathering(client)
-        self._keyed = _Gathering(client)
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._plain = _Gathering(client, clock)
+        self._keyed = _Gathering(client, clock)
 
     def add(self, job: Submission) -> asyncio.Future[Answer]:
         return (self._plain if job.plain else self._keyed).add(job)
 
 
-_Batch = list[tuple[Submission, "asyncio.Future[Answer]"]]
+class _Entry:
+    """One submission on its way."""
+
+    __slots__ = ("busy_since", "future", "job", "wait")
+
+    def __init__(self, job: Submission) -> None:
+        self.job = job
+        self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.busy_since: float | None = None
+        """Since when its key has been in other hands."""
+        self.wait = BUSY_WAIT
+
+
+_Batch = list[_Entry]
 
 
 class _Gathering:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
+        self._clock = clock
         self._waiting: _Batch = []
         self._flusher: asyncio.Task[None] | None = None
 
     def add(self, job: Submission) -> asyncio.Future[Answer]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
-        self._waiting.append((job, future))
+        entry = _Entry(job)
+        self._put(entry)
+        return entry.future
+
+    def _put(self, entry: _Entry) -> None:
+        self._waiting.append(entry)
         if self._flusher is None:
-            self._flusher = loop.create_task(self._flush())
-        return future
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
         try:
@@ -220,11 +270,11 @@ class _Gathering:
 
     async def _submit(self, batch: _Batch) -> None:
         """A batch that the store refuses as a whole is split: a row that fails, fails only its own caller."""
-        jobs = [job for job, _ in batch]
+        jobs = [entry.job for entry in batch]
         try:
             answers = await self._client.call(lambda store: create_jobs(store, jobs))
         except Exception as error:
-            if isinstance(error, HeadwayError) and not isinstance(error, KeyBusy):
+            if isinstance(error, HeadwayError) and not isinstance(error, KeyBusy | NotStorable):
                 return _fail(batch, error)
             if len(batch) == 1:
                 return _fail(batch, _refusal(jobs[0], error))
@@ -235,35 +285,33 @@ class _Gathering:
             _fail(batch, error)
             raise
         else:
-            for (job, future), answer in zip(batch, answers, strict=True):
-                self._answer(job, future, answer)
+            for entry, answer in zip(batch, answers, strict=True):
+                if not (isinstance(answer, KeyBusy) and self._again(entry)) and not entry.future.done():
+                    entry.future.set_result(answer)
 
-    def _answer(self, job: Submission, future: asyncio.Future[Answer], answer: Answer) -> None:
-        if isinstance(answer, KeyBusy):
-            again = asyncio.get_running_loop().create_task(self._client.try_again(job))
-            again.add_done_callback(lambda task: _hand_over(task, future))
-        elif not future.done():
-            future.set_result(answer)
+    def _again(self, entry: _Entry) -> bool:
+        """Whether it is to be tried again: with others, so that many of one key in this process ask for it once."""
+        now = self._clock.monotonic()
+        if entry.busy_since is None:
+            entry.busy_since = now
+        if now - entry.busy_since > BUSY_PATIENCE:
+            return False
+        self._clock.call_later(entry.wait, lambda: self._put(entry))
+        entry.wait = min(entry.wait * 2, BUSY_LONGEST)
+        return True
 
 
-def _refusal(job: Submission, error: Exception) -> HeadwayError:
-    return error if isinstance(error, HeadwayError) else InvalidJob(f"job {job.name!r} can't be stored: {error}")
+def _refusal(job: Submission, error: Exception) -> Exception:
+    """The error of one job. Only what its content can bring about is blamed on it."""
+    if isinstance(error, NotStorable | TypeError | ValueError):
+        return InvalidJob(f"job {job.name!r} can't be stored: {error}")
+    return error
 
 
 def _fail(batch: _Batch, error: BaseException) -> None:
-    for _, future in batch:
-        if not future.done():
-            future.set_exception(error)
-
-
-def _hand_over(task: asyncio.Task[Answer], future: asyncio.Future[Answer]) -> None:
-    if future.done():
-        return
-    error = task.exception()
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(task.result())
+    for entry in batch:
+        if not entry.future.done():
+            entry.future.set_exception(error)
 
 
 async def _run(act: Callable[[Store], Awaitable[T]], store: Store) -> T:

@@ -104,10 +104,15 @@ class _FakeTimer:
 
 async def sleep(clock: Clock, delay: float) -> None:
     """Wait `delay` seconds of this clock's time."""
-    over = asyncio.Event()
-    timer = clock.call_later(delay, over.set)
+    over = asyncio.get_running_loop().create_future()
+
+    def ring() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer = clock.call_later(delay, ring)
     try:
-        await over.wait()
+        await over
     finally:
         timer.cancel()
 

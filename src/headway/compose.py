@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from headway import settings as known
 from headway.app import Headway
+from headway.bus import make_bus
 from headway.bus.contract import redacted
 from headway.model.errors import ConfigurationError
-from headway.observe import rendering
+from headway.observe.page import Address
+from headway.settings import Settings
+from headway.store import store_maker
+
+if TYPE_CHECKING:
+    from headway.api.process import Terms
 
 STORE = "HEADWAY_STORE"
-LEASE = "HEADWAY_LEASE"
+
+
+def settings(**given: Any) -> Settings:
+    """What holds in this process: these flags (None: not given), else variables, else the TOML file, else defaults."""
+    return known.load(given)
 
 
 def load_app(reference: str) -> Headway:
@@ -28,6 +40,8 @@ def load_app(reference: str) -> Headway:
     app = _attribute(_import(module_name), attribute)
     if not isinstance(app, Headway):
         raise ConfigurationError(f"{reference} is {type(app).__name__}, not a Headway app")
+    # A wrong URL is told at once, before anything is served.
+    store_maker(app.url)
     app.reference = reference
     return app
 
@@ -45,18 +59,48 @@ def app_or_none(reference: str | None, store: str | None) -> Headway:
     return app
 
 
+def use_bus(app: Headway, url: str | None) -> None:
+    """The bus by flag, variable or file; else the app's own. A wrong one is told at once, like a wrong store."""
+    app.bus = url or app.bus
+    if app.bus is not None:
+        make_bus(app.bus)
+
+
 def store_url(given: str | None) -> str:
-    """The store by flag, else by variable, else a file in the current directory."""
-    return given or os.environ.get(STORE) or "sqlite:///headway.db"
+    """The store by flag, variable or file; else an SQLite file in the current directory."""
+    return settings(store=given).store
 
 
-def lease(given: float | None) -> float:
-    """Seconds a worker's claim lasts without renewal."""
-    text = os.environ.get(LEASE, "30")
-    try:
-        return given if given is not None else float(text)
-    except ValueError:
-        raise ConfigurationError(f"{LEASE} must be a number of seconds, not {text!r}") from None
+def metrics_address(held: Settings, default: int | None) -> Address | None:
+    """Where the metrics are served: where somebody says, else at the default, which gives way to others."""
+    port = default if held.metrics_port is None else held.metrics_port
+    if port is None or not held.metrics:
+        return None
+    return Address(port=port, host=held.metrics_host, asked=held.metrics_port is not None)
+
+
+def require_server() -> None:
+    """Refuse to go on without what the service is made of."""
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f"the API needs the package {missing[0]!r}: pip install 'headway[server]'")
+
+
+def api_terms(held: Settings) -> Terms:
+    """Where the API listens, and on which terms."""
+    from headway.api.process import Terms
+    from headway.api.server import Tls
+
+    if (held.tls_cert is None) != (held.tls_key is None):
+        raise ConfigurationError("HEADWAY_TLS_CERT and HEADWAY_TLS_KEY belong together: set both, or none")
+    tls = Tls(held.tls_cert, held.tls_key) if held.tls_cert and held.tls_key else None
+    return Terms(
+        host=held.host,
+        port=held.port,
+        tls=tls,
+        proxies=held.trusted_proxies,
+        cors_origins=held.cors_origins,
+    )
 
 
 def configure_logs(level: str, *, as_json: bool) -> None:
@@ -64,6 +108,8 @@ def configure_logs(level: str, *, as_json: bool) -> None:
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise ConfigurationError(f"the log level must be debug, info, warning or error, not {level!r}")
+    from headway.observe import rendering
+
     rendering.set_up(number, as_json=as_json)
 
 

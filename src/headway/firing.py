@@ -7,10 +7,14 @@ import signal
 
 import msgspec
 
+from headway.alerts.making import make_watch
 from headway.components.assembly import ALL
 from headway.declaring import declare
+from headway.duties import backlog
+from headway.duties.census import Census
 from headway.hooks import HookCaller
 from headway.model.limits import Retention
+from headway.model.overview import SILENT_AFTER
 from headway.scheduler.post import Post
 from headway.scheduler.service import Options, SchedulerService
 from headway.serve import Plan, post_of
@@ -24,6 +28,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     components: tuple[str, ...] = ALL
     """Which of the components act on commands from the bus."""
+    tell_backlog: bool = False
+    """Whether to write lines for CloudWatch (`observe/cloudwatch.py`) on standard output."""
 
 
 class AppScheduler:
@@ -38,6 +44,17 @@ class AppScheduler:
         self._service: SchedulerService | None = None
         self._serving: asyncio.Task[None] | None = None
         self._post: Post | None = None
+        self._watch = make_watch(plan.client, (plan.stores.url, plan.bus), plan.vault, plan.clock)
+        self._telling: asyncio.Task[None] | None = None
+        self.census = Census(plan.client.call, plan.clock)
+        """What the whole store looks like."""
+
+    def trouble(self) -> str | None:
+        """What is wrong with it, if anything; may be asked by any thread."""
+        service = self._service
+        if service is None or service.silent <= SILENT_AFTER:
+            return None
+        return f"no sign of life has reached the store for {service.silent:.0f} s"
 
     async def start(self) -> None:
         """Begin to fire; returns when the store knows what the code declares."""
@@ -49,16 +66,24 @@ class AppScheduler:
                 await declare(store, plan.declared, plan.clock)
             self._caller = HookCaller(plan.hooks, plan.get)
             self._service = SchedulerService(plan.clock, self._options(), on_rescued=self._caller.rescued)
+            # Before anything runs: what it is told to do may be impossible.
+            self._post = post_of(plan, self._service.id, self._settings.components)
             self._serving = asyncio.create_task(self._service.serve(store))
-            if post := post_of(plan, self._service.id, self._settings.components):
-                self._post = post
-                post.open(store)
+            self._watch.start()
+            if self._post is not None:
+                self._post.open(store)
+            if self._settings.tell_backlog:
+                self._telling = asyncio.create_task(backlog.tell(store, self._service.id, plan.clock))
         except BaseException:
             await self._let_go()
             raise
 
     async def stop(self) -> None:
         """End with the tick under way."""
+        await self._watch.stop()
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait([self._telling])
         if self._post is not None:
             await self._post.close()
         if self._service is not None and self._serving is not None:

@@ -24,7 +24,7 @@ from headway.model.states import State
 from headway.observe.logs import get_logger
 from headway.store.scripts.tend import Rescued
 from headway.worker.judge import Move
-from headway.worker.worker import Hooks as WorkerHooks
+from headway.worker.parts import Hooks as WorkerHooks
 
 Hook = Callable[[Job[Any]], Awaitable[None] | None]
 

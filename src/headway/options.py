@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypedDict
 from uuid import UUID
@@ -14,8 +14,9 @@ from uuid_utils.compat import uuid7
 from headway.executors.call.functions import Options
 from headway.executors.contract import current_or_none
 from headway.model.errors import InvalidJob
-from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission
+from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission, texts
 from headway.model.retry import Retry, seconds
+from headway.observe import traces
 
 
 class Identified(Protocol):
@@ -28,11 +29,11 @@ class Identified(Protocol):
 class SubmitOptions(TypedDict, total=False):
     """Options of one submission; each overrules what the function's decorator says."""
 
-    run_at: datetime
-    delay: float | timedelta
+    run_at: datetime | None
+    delay: float | timedelta | None
     priority: int
     queue: str
-    key: str
+    key: str | None
     on_conflict: str | OnConflict
     dedupe: Dedupe | float | timedelta | None
     after: Sequence[Identified | UUID]
@@ -48,6 +49,7 @@ class SubmitOptions(TypedDict, total=False):
     name: str
     correlation_id: str
     created_by: str
+    traceparent: str
     connection: Any
     """Your own database connection: the job is stored in your transaction, and only if that commits."""
     notify: bool
@@ -55,7 +57,6 @@ class SubmitOptions(TypedDict, total=False):
 
 
 _KNOWN = set(SubmitOptions.__annotations__)
-_APART = {"connection", "notify"}
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,8 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     fields: Mapping[str, Any]
     """Fields of `Submission` that hold for every job of it."""
     dedupe: Dedupe | float | None = None
+    dedupe_key: str | None = None
+    """What jobs that ask for the same have in common; None: their name and payload."""
 
 
 def base_of_call(name: str, options: Options, code_version: str | None) -> Base:
@@ -94,10 +97,12 @@ def build(base: Base, payload: str, given: Mapping[str, Any]) -> Submission:
         fields.update(_fields(given))
     dedupe = given.get("dedupe", base.dedupe)
     if dedupe is not None:
-        fields["dedupe"] = _dedupe(dedupe, base.name, payload)
+        fields["dedupe"] = _dedupe(dedupe, base, payload)
     context = current_or_none()
     if context is not None and "correlation_id" not in fields:
         fields["correlation_id"] = context.correlation_id
+    if fields.get("traceparent") is None:
+        fields["traceparent"] = traces.current()
     job_id = fields.pop("id", None) or uuid7()
     return Submission(id=job_id, kind=base.kind, name=fields.pop("name", base.name), payload=payload, **fields)
 
@@ -109,14 +114,29 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
 
 
 def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {name: value for name, value in given.items() if name not in _APART and name not in _READERS}
-    for name, read in _READERS.items():
-        if name in given:
-            fields.update(read(given[name]))
+    if given.get("run_at") is not None and given.get("delay") is not None:
+        raise InvalidJob("run_at and delay are both given: give one of them", field="delay")
+    fields: dict[str, Any] = {}
+    for name in given.keys() & _READERS.keys():
+        fields.update(_READERS[name](given[name]))
     return fields
 
 
-def _when(value: datetime) -> dict[str, Any]:
+def _of(field: str, kind: type, form: str, *, optional: bool = False) -> Any:
+    """Reads what must be of one type."""
+
+    def read(value: Any) -> dict[str, Any]:
+        fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if not fits and not (optional and value is None):
+            raise InvalidJob(f"{field} must be {form}, not {value!r}", field=field)
+        return {field: value}
+
+    return read
+
+
+def _when(value: datetime | None) -> dict[str, Any]:
+    if value is None:
+        return {}
     if not isinstance(value, datetime):
         raise InvalidJob(f"run_at must be a datetime, not {value!r}; for a time from now use delay=", field="run_at")
     if value.tzinfo is None:
@@ -127,13 +147,14 @@ def _when(value: datetime) -> dict[str, Any]:
 
 
 def _expires(value: datetime | float | timedelta | None) -> dict[str, Any]:
+    # Whichever form the function's decorator has chosen, this one counts.
     if value is None:
-        return {}
+        return {"expires_at": None, "expires_in": None}
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidJob(f"expires needs a time zone, {value!r} has none", field="expires")
-        return {"expires_at": value}
-    return {"expires_in": seconds(value, "expires")}
+        return {"expires_at": value, "expires_in": None}
+    return {"expires_at": None, "expires_in": seconds(value, "expires")}
 
 
 def _choice(field: str, kind: type[OnConflict] | type[OnParentFailure]) -> Any:
@@ -148,30 +169,56 @@ def _choice(field: str, kind: type[OnConflict] | type[OnParentFailure]) -> Any:
 
 def _after(value: Sequence[Identified | UUID] | Identified | UUID) -> dict[str, Any]:
     jobs: Any = [value] if isinstance(value, UUID) or hasattr(value, "id") else value
-    return {"after": tuple(dict.fromkeys(job if isinstance(job, UUID) else job.id for job in jobs))}
+    ids = [getattr(job, "id", job) for job in jobs] if isinstance(jobs, Collection) else [jobs]
+    if not all(isinstance(each, UUID) for each in ids):
+        raise InvalidJob(f"after must be jobs, or their ids as UUID, not {value!r}", field="after")
+    return {"after": tuple(dict.fromkeys(ids))}
 
 
-def _dedupe(value: Dedupe | float | timedelta, name: str, payload: str) -> Dedupe:
+def _dedupe(value: Dedupe | float | timedelta, base: Base, payload: str) -> Dedupe:
     if isinstance(value, Dedupe):
         return value
-    same = hashlib.blake2b(f"{name}\0{payload}".encode(), digest_size=16).hexdigest()
-    return Dedupe(f"{name}:{same}", seconds(value, "dedupe"))
+    window = seconds(value, "dedupe")
+    if base.dedupe_key is not None:
+        return Dedupe(base.dedupe_key, window)
+    same = hashlib.blake2b(f"{base.name}\0{payload}".encode(), digest_size=16).hexdigest()
+    return Dedupe(f"{base.name}:{same}", window)
+
+
+def _metadata(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(value, Mapping | None):
+        raise InvalidJob(f"metadata must be a dict, not {value!r}", field="metadata")
+    return {"metadata": None if value is None else dict(value)}
 
 
 def _optional_seconds(field: str) -> Any:
     return lambda value: {field: None if value is None else seconds(value, field)}
 
 
+def _optional_text(field: str) -> Any:
+    return _of(field, str, "a text", optional=True)
+
+
 _READERS = {
     "run_at": _when,
-    "delay": _optional_seconds("delay"),
+    "delay": lambda value: {} if value is None else {"delay": seconds(value, "delay")},
+    "priority": _of("priority", int, "a whole number from -100 to 100"),
+    "queue": _of("queue", str, "the name of a queue"),
+    "name": _of("name", str, "a text"),
+    "id": _of("id", UUID, "a UUID", optional=True),
+    "hold": _of("hold", bool, "True or False"),
+    "retry": _of("retry", Retry, "a Retry such as Retry(max_attempts=3)", optional=True),
+    "key": _optional_text("key"),
+    "created_by": _optional_text("created_by"),
+    "correlation_id": _optional_text("correlation_id"),
+    "traceparent": _optional_text("traceparent"),
     "timeout": _optional_seconds("timeout"),
     "retain": _optional_seconds("retain"),
     "expires": _expires,
     "on_conflict": _choice("on_conflict", OnConflict),
     "on_parent_failure": _choice("on_parent_failure", OnParentFailure),
     "after": _after,
-    "tags": lambda value: {"tags": (value,) if isinstance(value, str) else tuple(value)},
-    "metadata": lambda value: {"metadata": dict(value)},
-    "dedupe": lambda value: {},
+    "tags": lambda value: {"tags": texts("tags", value)},
+    "metadata": _metadata,
 }
+"""What is not here is for others: `dedupe` needs the payload, `connection` and `notify` are about the way."""

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from headway.kinds.bodies import Bodies
+from headway.kinds.bodies import Asked, Bodies, replaced
 from headway.kinds.bodies import Origin as JobOrigin
 from headway.kinds.contract import Functions
 from headway.model.errors import InvalidJob, InvalidSchedule, ScheduleNotFound
@@ -121,17 +121,21 @@ class Drafting:
         self._bodies = bodies
         self._functions = functions
 
-    async def draft(self, schedule: StoredSchedule) -> tuple[Draft, tuple[str, ...]]:
-        """The schedule with the job it is to make, and what its author should know. Raises InvalidSchedule, which
-        names the field to mend."""
-        template, warnings = await self._template(schedule.job)
-        return Draft(schedule=schedule, template=template), warnings
+    async def draft(self, schedule: StoredSchedule, *, exposed: bool = False) -> tuple[Draft, tuple[str, ...]]:
+        """The schedule with the job it is to make, and what its author should know. `exposed`: it has come over a line
+        that others can read. Raises InvalidSchedule, which names the field to mend."""
+        template, asked = await self._template(schedule.job, exposed=exposed)
+        job = schedule.job
+        for at, attachment_id in asked.kept:
+            # Whoever sees the schedule sees where its script is, and can leave it there in another form of the body.
+            job = replaced(job, at, {"attachment": str(attachment_id)})
+        return Draft(schedule=msgspec.structs.replace(schedule, job=job), template=template), asked.warnings
 
-    async def _template(self, job: Mapping[str, Any]) -> tuple[Submission, tuple[str, ...]]:
+    async def _template(self, job: Mapping[str, Any], *, exposed: bool) -> tuple[Submission, Asked]:
         _refuse_elsewhere(job)
         await self._refuse_unknown(job)
         try:
-            asked = await self._bodies.read(job, JobOrigin())
+            asked = await self._bodies.read(job, JobOrigin(exposed=exposed))
         except InvalidJob as error:
             raise InvalidSchedule(f"job: {error}", field=f"job.{error.field}" if error.field else "job") from error
         made = asked.submission
@@ -141,7 +145,7 @@ class Drafting:
             )
         # Windows hold for fired jobs only if the schedule itself says so, not by a default of the function.
         dedupe = made.dedupe if "dedupe" in job else None
-        return msgspec.structs.replace(made, dedupe=dedupe, correlation_id=None, traceparent=None), asked.warnings
+        return msgspec.structs.replace(made, dedupe=dedupe, correlation_id=None, traceparent=None), asked
 
     async def _refuse_unknown(self, job: Mapping[str, Any]) -> None:
         """A job may wait for its function; a schedule that makes such jobs for ever is a mistake."""
@@ -166,9 +170,10 @@ def declared_schedule(body: Mapping[str, Any], now: datetime, code_version: str 
 
 def changed_schedule(before: StoredSchedule, body: Mapping[str, Any]) -> StoredSchedule:
     """Another form of a schedule. Raises InvalidSchedule."""
-    return from_body(
+    changed = from_body(
         body, id=before.id, created_at=before.created_at, origin=before.origin, code_version=before.code_version
     )
+    return msgspec.structs.replace(changed, fingerprint=before.fingerprint)
 
 
 async def find_schedule(store: Schedules, named: UUID | str) -> ScheduleRecord:

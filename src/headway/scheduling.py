@@ -15,11 +15,12 @@ from uuid_utils.compat import uuid7
 from headway.client import Client
 from headway.clock import Clock
 from headway.components.announced import Announced
-from headway.functions import Call, JobFunction, accepted
+from headway.components.create import run_schedule
+from headway.functions import Call, JobFunction
 from headway.jobs import Job
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
-from headway.model.errors import InvalidSchedule, KeyBusy, NameTaken
+from headway.model.errors import InvalidSchedule, NameTaken
 from headway.model.job import Submission
 from headway.model.when import Fire, When
 from headway.options import base_of_call, build
@@ -32,9 +33,9 @@ from headway.schedules import (
     new_schedule,
     schedule_of,
 )
-from headway.store.contract import Store
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import ScheduleFilter, ScheduleRecord
+from headway.vault.vault import Vault
 
 T = TypeVar("T")
 
@@ -56,10 +57,16 @@ _NOT_HERE = ("run_at", "delay", "expires_at", "after")
 class Scheduling(ABC):
     """The part of an app that keeps schedules: those of its code and all others in its store."""
 
+    name: str
     client: Client
     functions: dict[str, JobFunction[Any, Any]]
-    _announced: Announced
+    announced: Announced
     _clock: Clock
+
+    @property
+    @abstractmethod
+    def vault(self) -> Vault:
+        """Where secrets, scripts and credentials are kept."""
 
     @abstractmethod
     def block(self, call: Coroutine[Any, Any, T], name: str) -> T:
@@ -93,16 +100,16 @@ class Scheduling(ABC):
     ) -> ScheduleRecord:
         """Run a job by itself, again and again."""
         body = schedule_of(when, **options).body(name, self._job_body(job))
-        drafting = Drafting(Bodies(load_kinds(), self._announced), self._announced)
+        drafting = Drafting(Bodies(load_kinds(), self.announced, self.vault), self.announced)
         draft, _ = await drafting.draft(new_schedule(body, self._clock.now()))
         try:
-            return await self.client.call_patiently(lambda store: store.create_schedule(draft, by=None))
+            return await self.client.call_patiently(lambda store: store.create_schedule(draft, by=self.name))
         except NameTaken:
             if not replace:
                 raise
         before = await self.aget_schedule(name)
         draft, _ = await drafting.draft(changed_schedule(before.schedule, body))
-        return await self.client.call_patiently(lambda store: store.change_schedule(draft, None, by=None))
+        return await self.client.call_patiently(lambda store: store.change_schedule(draft, None, by=self.name))
 
     def unschedule(self, schedule: Named) -> None:
         """Remove a schedule, with its ledger; the jobs it made stay. One that code declares comes back with the next
@@ -143,7 +150,7 @@ class Scheduling(ABC):
     async def apause_schedule(self, schedule: Named, reason: str | None = None) -> ScheduleRecord:
         """Fire no more until it is resumed."""
         found = await self._id(schedule)
-        return await self.client.call_patiently(lambda store: store.pause_schedule(found, by=None, reason=reason))
+        return await self.client.call_patiently(lambda store: store.pause_schedule(found, by=self.name, reason=reason))
 
     def resume_schedule(self, schedule: Named) -> ScheduleRecord:
         """Go on from now; the ledger tells what was missed."""
@@ -152,7 +159,7 @@ class Scheduling(ABC):
     async def aresume_schedule(self, schedule: Named) -> ScheduleRecord:
         """Go on from now; the ledger tells what was missed."""
         found = await self._id(schedule)
-        return await self.client.call_patiently(lambda store: store.resume_schedule(found, by=None))
+        return await self.client.call_patiently(lambda store: store.resume_schedule(found, by=self.name))
 
     def run_schedule(self, schedule: Named) -> Job[Any]:
         """One job of it at once, beside its timetable."""
@@ -161,8 +168,8 @@ class Scheduling(ABC):
     async def arun_schedule(self, schedule: Named) -> Job[Any]:
         """One job of it at once, beside its timetable."""
         found, job_id = await self._id(schedule), uuid7()
-        answer = await self.client.call_patiently(lambda store: run_now(store, found, job_id))
-        return await self.aget(answer)
+        answer = await self.client.call_patiently(lambda store: run_schedule(store, found, job_id, by=self.name))
+        return await self.aget(answer.job_id)
 
     def preview_schedule(
         self, schedule: Named | When | Schedule, count: int = 10, after: datetime | None = None
@@ -212,11 +219,3 @@ class Scheduling(ABC):
                 body[name] = getattr(call, field)
         plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
         return plain
-
-
-async def run_now(store: Store, schedule_id: UUID, job_id: UUID) -> UUID:
-    """One job of a schedule at once; its id, or that of the job which stands for it. Raises KeyBusy."""
-    answer = await store.run_schedule(schedule_id, job_id, by=None)
-    if isinstance(answer, KeyBusy):
-        raise answer
-    return accepted(answer).job_id

@@ -13,27 +13,38 @@ from uuid import UUID
 
 import msgspec
 
+from headway.alerts.making import make_watch
 from headway.bus import make_bus
 from headway.bus.contract import Bus
 from headway.client import Client
 from headway.clock import Clock, sleep
 from headway.components.assembly import ALL, assemble
 from headway.declaring import Calendar, Declared
+from headway.duties.census import Census
 from headway.executors import make_executors
 from headway.executors.call.functions import Registry
 from headway.executors.contract import Executor, Setup
 from headway.hooks import HookCaller, HookList
 from headway.kinds import load_kinds
-from headway.model.errors import ConfigurationError, KeyBusy
+from headway.model.errors import ConfigurationError, HeadwayError, KeyBusy
 from headway.model.job import Claim
 from headway.model.limits import Retention
 from headway.observe.logs import get_logger
+from headway.outgoing.own import own_endpoints
+from headway.output import make_outputs
+from headway.output.contract import Outputs
 from headway.scheduler.post import Post
+from headway.settings import load
 from headway.store.contract import Store
 from headway.store.lending import Stores
-from headway.worker.worker import SLOTS, Options, Parts, Worker
+from headway.vault.selftest import check_if_used
+from headway.vault.vault import Vault
+from headway.worker import protection
+from headway.worker.parts import Options, Parts
+from headway.worker.worker import Worker
 
 ANNOUNCE_ATTEMPTS = 10
+SWEEP_OUTPUT_EVERY = 600.0
 
 log = get_logger("headway.worker")
 
@@ -47,29 +58,34 @@ def tune_process() -> None:
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker of an app works. `queues`: names, or names with their number of slots."""
+    """How a worker of an app works. `queues`: names, or names with their number of slots; where nobody says, all that
+    the app's functions name, and `default`.
 
-    queues: str | Sequence[str] | Mapping[str, int] = ("default",)
-    concurrency: int = SLOTS
+    `concurrency` is the number of slots of queues without one. Where nobody says: 100, or 20 times as many of jobs that
+    do nothing but wait for other servers.
+    """
+
+    queues: str | Sequence[str] | Mapping[str, int | None] | None = None
+    concurrency: int | None = None
     lease: float = 30.0
     grace: float = 30.0
     name: str | None = None
     retention: Retention = Retention()
     scheduler: bool = False
     """Whether to fire schedules as well."""
+    components: tuple[str, ...] = ALL
+    """Which of the components then act on commands from the bus."""
 
-    def options(self, code_version: str | None) -> Options:
-        slots = (
-            self.queues if isinstance(self.queues, Mapping) else dict.fromkeys(_names(self.queues), self.concurrency)
-        )
+    def options(self, plan: Plan) -> Options:
+        queues = plan.registry.queues() if self.queues is None else self.queues
         return Options(
-            queues=slots,
+            queues=queues if isinstance(queues, Mapping) else dict.fromkeys(_names(queues), self.concurrency),
             lease=self.lease,
             grace=self.grace,
             name=self.name,
             retention=self.retention,
             fires=self.scheduler,
-            code_version=code_version,
+            code_version=plan.code_version,
         )
 
 
@@ -89,13 +105,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Where doorbells come from; without one the store rings."""
     declared: Declared | None = None
     """The schedules in its code."""
+    vault: Vault | None = None
+    """Where secrets, scripts and credentials are kept."""
 
 
-def post_of(plan: Plan, holder: UUID, components: Collection[str] = ALL) -> Post | None:
+def post_of(plan: Plan, holder: UUID, components: Collection[str]) -> Post | None:
     """What a process that fires does at the plan's broker, if there is one."""
     if plan.bus is None:
         return None
-    return Post(plan.bus, holder, assemble(plan.client, load_kinds(), plan.clock, components), plan.clock)
+    assembled = assemble(plan.client, load_kinds(), plan.clock, components, safe=plan.vault, output=load().output)
+    return Post(plan.bus, holder, assembled, plan.clock)
 
 
 class AppWorker:
@@ -110,9 +129,30 @@ class AppWorker:
         self._caller: HookCaller | None = None
         self._calendar: Calendar | None = None
         self._post: Post | None = None
+        self._protecting: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self._outputs: Outputs | None = None
         self.worker: Worker | None = None
+        self.own: list[str] = []
+        """URLs at which this process listens: jobs of kind `http` may not go there."""
         self.left = 0
         """Jobs that could not be stopped when the worker did: their threads still run."""
+
+        self._watch = make_watch(plan.client, (plan.stores.url, plan.bus), plan.vault, plan.clock)
+        self.census = Census(plan.client.call, plan.clock)
+        """What the whole store looks like."""
+
+    @property
+    def fires(self) -> bool:
+        """Whether it fires schedules as well."""
+        return self._settings.scheduler
+
+    def trouble(self) -> str | None:
+        """What is wrong with it, if anything; may be asked by any thread."""
+        worker = self.worker
+        if worker is None or worker.silent <= 2 * self._settings.lease:
+            return None
+        return f"no sign of life has reached the store for {worker.silent:.0f} s"
 
     async def start(self) -> None:
         """Begin to serve; returns when jobs can be claimed."""
@@ -125,10 +165,14 @@ class AppWorker:
 
     async def _begin(self, store: Store) -> None:
         plan = self._plan
+        _refuse_homeless(plan)
         plan.client.adopt(store)
         await _announce(store, plan)
+        if plan.vault is not None:
+            await check_if_used(plan.vault)
         self._calendar = Calendar(plan.declared, plan.stores, plan.clock)
         await self._calendar.open(store, fires=self._settings.scheduler)
+        self._outputs = make_outputs(load().output, store)
         self._executors = make_executors(self._setup())
         for executor in self._executors.values():
             await executor.start()
@@ -143,17 +187,26 @@ class AppWorker:
             clock=plan.clock,
             hooks=self._caller,
             bus=self._bus,
+            outputs=self._outputs,
         )
-        self.worker = Worker(parts, self._settings.options(plan.code_version))
+        self.worker = Worker(parts, self._settings.options(plan))
+        if self._settings.scheduler:
+            self._post = post_of(plan, self.worker.id, self._settings.components)
         await self.worker.start()
-        if self._settings.scheduler and (post := post_of(plan, self.worker.id)):
-            self._post = post
-            post.open(store)
+        self._sweeping = asyncio.create_task(self._sweep_output(store, self._outputs))
+        if self._settings.scheduler:
+            self._watch.start()
+        if agent := protection.agent():
+            worker = self.worker
+            self._protecting = asyncio.create_task(protection.protect(agent, lambda: worker.in_hand > 0, plan.clock))
+        if self._post is not None:
+            self._post.open(store)
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop as gently as `grace` seconds allow; everything begun is recorded or given back."""
         if self.worker is None:
             return
+        await self._watch.stop()
         if self._calendar is not None:
             await self._calendar.close()
         if self._post is not None:
@@ -167,9 +220,16 @@ class AppWorker:
     async def _let_go(self) -> None:
         if self._calendar is not None:
             await self._calendar.close()
+        for task in (self._protecting, self._sweeping):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         for executor in self._executors.values():
             await executor.close()
         self._executors = {}
+        if self._outputs is not None:
+            outputs, self._outputs = self._outputs, None
+            await outputs.close()
         if self._bus is not None:
             bus, self._bus = self._bus, None
             await bus.close()
@@ -177,6 +237,11 @@ class AppWorker:
             store, self._store = self._store, None
             self._plan.client.leave(store)
             await self._plan.stores.release(store)
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that it is to serve."""
+        return list(self._settings.options(self._plan).queues)
 
     def start_queue(self, queue: str, slots: int | None = None) -> None:
         """Serve a queue, for the first time or again."""
@@ -194,7 +259,7 @@ class AppWorker:
         await self.start()
         waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._running().stuck.wait())]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        stuck = self._running().stuck.is_set()
+        stuck = self._running().stuck.is_set() and not stop.is_set()
         for wait in waits:
             wait.cancel()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -212,6 +277,19 @@ class AppWorker:
     ) -> None:
         await self.stop()
 
+    async def _sweep_output(self, store: Store, outputs: Outputs) -> None:
+        """Output that isn't kept in the store goes a while after its job."""
+
+        async def exist(job_ids: Sequence[UUID]) -> set[UUID]:
+            return {job.id for job in await store.get(job_ids) if job is not None}
+
+        while True:
+            await sleep(self._plan.clock, SWEEP_OUTPUT_EVERY)
+            try:
+                await outputs.sweep(exist)
+            except (HeadwayError, OSError) as error:
+                log.warning("worker.output_not_swept", error=str(error))
+
     def _setup(self) -> Setup:
         plan = self._plan
         return Setup(
@@ -220,6 +298,10 @@ class AppWorker:
             provider=plan.provider,
             reference=plan.reference,
             on_stuck=self._stuck,
+            store=self._store,
+            secrets=plan.vault,
+            outputs=self._outputs,
+            own=own_endpoints((plan.stores.url, plan.bus, *self.own), load()),
         )
 
     def _stuck(self, claim: Claim) -> None:
@@ -230,6 +312,16 @@ class AppWorker:
         if self.worker is None:
             raise ConfigurationError("this worker has not been started: await worker.start() first")
         return self.worker
+
+
+def _refuse_homeless(plan: Plan) -> None:
+    """Functions that child processes could not import would be parked for ever."""
+    for function in plan.registry if plan.reference is None else ():
+        if function.mode == "process":
+            raise ConfigurationError(
+                f"{function.name} runs in a child process, which has to import the app, and nobody knows from where: "
+                "keep the app in a module of its own, or set app.reference = 'module:attribute'"
+            )
 
 
 async def _announce(store: Store, plan: Plan) -> None:

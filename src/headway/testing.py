@@ -28,7 +28,8 @@ from headway.model.states import HELD
 from headway.scheduler import Scheduler
 from headway.store.contract import Store
 from headway.store.lending import Stores
-from headway.worker.worker import SLOTS, Options, Parts, Worker
+from headway.worker.parts import Options, Parts
+from headway.worker.worker import Worker
 
 PATIENCE = 30.0
 """Real seconds after which `settle` gives up."""
@@ -87,15 +88,15 @@ async def rehearsal(app: Headway, *, schedules: bool = True) -> AsyncIterator[St
     """Put the app on stage; afterwards it has its own store and clock again. Without `schedules` none fires."""
     clock = FakeClock()
     stores = Stores("sqlite://", clock)
-    queues = sorted({"default", *(function.options.queue for function in app.registry)})
+    queues = app.registry.queues()
     store = await stores.acquire()
     with app.staged(stores, clock):
         executors = make_executors(
-            Setup(clock=clock, registry=app.registry, provider=app.services, reference=app.reference)
+            Setup(clock=clock, registry=app.registry, provider=app.services, reference=app.found())
         )
         hooks = HookCaller(app.hooks, app.aget)
         parts = Parts(store=store, executors=executors, stores=None, clock=clock, hooks=hooks)
-        worker = Worker(parts, Options(queues=dict.fromkeys(queues, SLOTS)))
+        worker = Worker(parts, Options(queues=dict.fromkeys(queues)))
         app.client.adopt(store)
         await worker.start()
         if schedules:

@@ -17,6 +17,9 @@ NOOP = "bench.noop"
 STAMP = "bench.stamp"
 HOLD = "bench.hold"
 LATE = "bench.late"
+ECHO = "bench.echo"
+ANSWERS = "answers"
+"""A queue for what has a result: it doesn't wait behind others."""
 FULL = "full"
 """The key whose jobs may run one at a time."""
 
@@ -24,8 +27,8 @@ FULL = "full"
 class Bench:
     """An app on a store, and what its jobs have noted in this process."""
 
-    def __init__(self, url: str) -> None:
-        self.app = Headway(url)
+    def __init__(self, url: str, bus: str | None = None) -> None:
+        self.app = Headway(url, bus=bus)
         self.delays: list[float] = []
         """Seconds from submission to start. The steady clock is the same in all processes of a machine."""
         self.holding = asyncio.Event()
@@ -34,10 +37,14 @@ class Bench:
         self.stamp: JobFunction[Any, Any] = self.app.job(name=STAMP, queue=QUEUE)(self._stamp)
         self.hold: JobFunction[Any, Any] = self.app.job(name=HOLD, queue=QUEUE, key=FULL)(self._hold)
         self.late: JobFunction[Any, Any] = self.app.job(name=LATE, queue=QUEUE)(self._late)
+        self.echo: JobFunction[Any, Any] = self.app.job(name=ECHO, queue=ANSWERS)(self._echo)
         self.starts: dict[UUID, datetime] = {}
 
     async def _noop(self, number: int) -> None:
         """Nothing: what is measured is everything around it."""
+
+    async def _echo(self, number: int) -> dict[str, int]:
+        return {"number": number}
 
     async def _stamp(self, sent: float) -> None:
         self.delays.append(self._clock.monotonic() - sent)

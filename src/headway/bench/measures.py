@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
+from headway.bench.callbacks import callbacks
 from headway.bench.children import BenchFailed, Child, Counts, play
+from headway.bench.dispatch import dispatch
 from headway.bench.idle import idle
 from headway.bench.report import Line, milliseconds, percentile
 from headway.bench.schedules import schedules
+from headway.bench.scripts import scripts
+from headway.bench.service import api
 from headway.bench.sizes import BATCH, CALLERS, CLAIM_ROWS, MANY, PER_SECOND, SLOTS, Sizes
 from headway.bench.stage import Stage
 from headway.clock import SystemClock, sleep
@@ -98,6 +102,32 @@ async def _drain_with(stage: Stage, loaded: str, processes: int) -> list[Line]:
     return [rate.aiming(at_least=30_000, share=0.5) if processes == 1 else rate, cpu]
 
 
+async def metrics(stage: Stage) -> list[Line]:
+    """The same drain with the page of metrics and without, in turn: what counting costs."""
+    counted, plain = [], []
+    async with stage.store() as loaded:
+        stage.step("jobs to drain")
+        await play("ours.load", url=loaded, count=stage.sizes.drain)
+        for _ in range(2 * stage.sizes.repeat):
+            stage.step("drain with metrics")
+            counted.append(await _drain_once(stage, loaded, 1, stage.ours("drain"), slots=SLOTS, counted=True))
+            stage.step("drain without")
+            plain.append(await _drain_once(stage, loaded, 1, stage.ours("drain"), slots=SLOTS))
+    rate = Line(
+        what="drain with metrics, beside none",
+        unit="jobs/s",
+        runs=tuple(run.rate for run in counted),
+        ceiling_runs=tuple(run.rate for run in plain),
+    )
+    cpu = Line(
+        what="  CPU per job with metrics, beside none",
+        unit="µs",
+        runs=tuple(run.cpu for run in counted),
+        ceiling_runs=tuple(run.cpu for run in plain),
+    )
+    return [rate.aiming(share=0.97), cpu]
+
+
 class Drained(msgspec.Struct, frozen=True):
     """One drain: jobs a second, CPU µs per job, and when each tenth was done."""
 
@@ -106,7 +136,7 @@ class Drained(msgspec.Struct, frozen=True):
     tenths: Sequence[float]
 
 
-async def _drain_once(stage: Stage, loaded: str, processes: int, role: str, **spec: int) -> Drained:
+async def _drain_once(stage: Stage, loaded: str, processes: int, role: str, **spec: int | bool) -> Drained:
     async with stage.store(like=loaded) as url, _workers(url, role, processes, spec) as (workers, counts):
         jobs = stage.sizes.drain
         return await _until_drained(stage, url, jobs, workers, counts)
@@ -114,7 +144,7 @@ async def _drain_once(stage: Stage, loaded: str, processes: int, role: str, **sp
 
 @asynccontextmanager
 async def _workers(
-    url: str, role: str, processes: int, spec: dict[str, int]
+    url: str, role: str, processes: int, spec: Mapping[str, int | bool]
 ) -> AsyncIterator[tuple[list[Child], Counts]]:
     """Processes that are ready to go, and their common count."""
     async with AsyncExitStack() as stack:
@@ -304,10 +334,15 @@ def _named(line: Line, what: str) -> Line:
 MEASURES = (
     Measure("submit", submits, lambda sizes: 1 + 6 * sizes.repeat),
     Measure("drain", drain, lambda sizes: 1 + 4 * sizes.repeat),
+    Measure("metrics", metrics, lambda sizes: 1 + 4 * sizes.repeat),
     Measure("in-a-row", in_a_row, lambda sizes: 3 if sizes.in_a_row else 0),
     Measure("latency", latency, lambda _: 2),
     Measure("claim", claims, lambda sizes: 2 + 6 * _rounds(sizes)),
     Measure("behind", behind, lambda sizes: sizes.repeat),
     Measure("idle", idle, lambda _: 1),
     Measure("schedules", schedules, lambda sizes: 3 + sizes.repeat),
+    Measure("api", api, lambda sizes: 4 + 2 * sizes.repeat),
+    Measure("callbacks", callbacks, lambda sizes: 3 * sizes.repeat),
+    Measure("dispatch", dispatch, lambda sizes: 2 * sizes.repeat),
+    Measure("scripts", scripts, lambda sizes: 2 * sizes.repeat + 1),
 )

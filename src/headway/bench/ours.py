@@ -14,6 +14,7 @@ from headway.bench.child import Parent, Stopwatch, clock
 from headway.bench.children import Seat
 from headway.clock import sleep
 from headway.model.job import Finish
+from headway.observe import page
 from headway.serve import AppWorker, tune_process
 from headway.store import make_store
 from headway.store.scripts.work import Want
@@ -66,8 +67,16 @@ async def many(parent: Parent, *, url: str, count: int, batch: int) -> dict[str,
     return await _done(bench, watch)
 
 
-async def drain(parent: Parent, *, url: str, slots: int, seat: dict[str, Any]) -> dict[str, float]:
-    """A worker that works until it is told to stop, in a process like that of `headway worker`."""
+async def drain(
+    parent: Parent, *, url: str, slots: int, seat: dict[str, Any], counted: bool = False
+) -> dict[str, float]:
+    """A worker that works until it is told to stop, in a process like that of `headway worker`; with its page of
+    metrics, if `counted`."""
+    with page.reported(page.Address(port=0) if counted else None):
+        return await _drain(parent, url, slots, seat)
+
+
+async def _drain(parent: Parent, url: str, slots: int, seat: dict[str, Any]) -> dict[str, float]:
     tune_process()
     bench = Bench(url)
     worker = bench.app.worker(queues={QUEUE: slots})

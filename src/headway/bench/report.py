@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from rich.table import Table
 
-Unit = Literal["jobs/s", "ms", "µs", "MB", "queries/s", "%"]
+Unit = Literal["jobs/s", "ms", "µs", "MB", "queries/s", "requests/s", "%"]
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ def _named(line: Line) -> str:
 def _ratio(line: Line) -> str:
     if line.ratio is None:
         return ""
-    return f"{line.ratio:.0%}" if line.unit == "jobs/s" else f"{line.ratio:.1f}x"
+    return f"{line.ratio:.0%}" if line.unit in {"jobs/s", "requests/s"} else f"{line.ratio:.1f}x"
 
 
 def _marks(line: Line) -> str:

@@ -78,6 +78,7 @@ class SqliteSite:
 
     async def fill(self, url: str, what: str, count: int) -> None:
         connection = bare_sqlite.connect(url)
+        connection.create_function("id_at", 2, _id_at)
         connection.execute(bare_sqlite.SQL[what].text, (count, bare_sqlite.now_us()))
         connection.execute("pragma wal_checkpoint(truncate)")
         connection.close()
@@ -178,6 +179,11 @@ async def _connect(url: str) -> Any:
         return await asyncpg.connect(url, timeout=10)
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         raise ConfigurationError(f"can't reach PostgreSQL: {error}; check --postgres") from error
+
+
+def _id_at(microsecond: int, number: int) -> bytes:
+    """An id of that time."""
+    return (microsecond // 1000 << 80 | 0x7 << 76 | number).to_bytes(16, "big")
 
 
 def _database(url: str) -> str:

@@ -35,6 +35,14 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Schedules stored beside those that are due."""
     minutely: int
     """Schedules that are due at the same moment."""
+    waiting: int
+    """Callbacks to a slow endpoint at once."""
+    callbacks: int
+    """Short ones."""
+    dispatch: int
+    """Jobs of a drain that is rung for."""
+    scripts: int
+    """Short scripts on a server."""
 
 
 NORMAL = Sizes(
@@ -51,6 +59,10 @@ NORMAL = Sizes(
     idle=20.0,
     schedules=1_000_000,
     minutely=10_000,
+    waiting=1_000,
+    callbacks=10_000,
+    dispatch=20_000,
+    scripts=2_000,
 )
 QUICK = Sizes(
     repeat=1,
@@ -66,6 +78,10 @@ QUICK = Sizes(
     idle=12.0,
     schedules=100_000,
     minutely=10_000,
+    waiting=1_000,
+    callbacks=3_000,
+    dispatch=10_000,
+    scripts=1_000,
 )
 FULL = msgspec.structs.replace(NORMAL, repeat=5, drain=200_000, in_a_row=1_000_000)
 TINY = Sizes(
@@ -82,5 +98,9 @@ TINY = Sizes(
     idle=0.5,
     schedules=1_000,
     minutely=200,
+    waiting=20,
+    callbacks=50,
+    dispatch=200,
+    scripts=10,
 )
 """So small that the figures mean nothing: to see that everything works."""

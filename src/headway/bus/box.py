@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from headway.bus.contract import Counters, Doorbell, Event
+from headway.bus.contract import Counters, Doorbell
+from headway.model.events import Event
 from headway.observe.logs import get_logger
 
 T = TypeVar("T")

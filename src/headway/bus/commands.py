@@ -41,11 +41,20 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """The job's, chosen by the client."""
     message_id: str | None = None
     correlation_id: str | None = None
+    traceparent: str | None = None
+    """The span in which it was sent; a header of the message."""
     redelivered: bool = False
     """It may have been carried out before."""
 
 
-Handler = Callable[[Command], Awaitable[Reply]]
+class Answer(msgspec.Struct, frozen=True):
+    """A reply, and what is to be called once the broker has it: never, if nobody has asked for one."""
+
+    reply: Reply
+    sent: Callable[[], None] = lambda: None
+
+
+Handler = Callable[[Command], Awaitable[Reply | Answer]]
 """Carries a command out, for good, and answers it. `StoreUnavailable` means later; any other error is an answer."""
 
 

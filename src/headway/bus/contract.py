@@ -10,14 +10,16 @@ wait and never raise: what can't be sent is kept for a while, within bounds, the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 from uuid import UUID
 
 import msgspec
 
 from headway.model.errors import ConfigurationError, HeadwayError
-from headway.model.states import Outcome, State
+from headway.model.events import DELETED, Event
+from headway.model.states import State
+from headway.observe import series
+from headway.observe.metrics import Counter
 
 MOST_IDS = 500
 """Ids in one doorbell."""
@@ -36,28 +38,17 @@ class Doorbell(msgspec.Struct, frozen=True):
     ids: Annotated[tuple[UUID, ...], msgspec.Meta(max_length=MOST_IDS)] = ()
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """What has become of a job; told at most once, and after the store has recorded it."""
+class Tally(msgspec.Struct):
+    """What was done over a connection since it was made; shown in a series under the names of the fields."""
 
-    event: str
-    job_id: UUID
-    kind: str
-    name: str
-    queue: str
-    state: State
-    outcome: Outcome | None
-    attempt: int
-    at: datetime
-
-    @property
-    def key(self) -> str:
-        """What subscriptions go by."""
-        return f"job.{self.state.value}"
+    shown: ClassVar[Counter]
+    reconnects: int = 0
 
 
-class Counters(msgspec.Struct):
-    """What a bus has done since it was made."""
+class Counters(Tally):
+    """What a bus has done."""
 
+    shown = series.bus_messages
     rung: int = 0
     """Doorbells handed to the broker."""
     heard: int = 0
@@ -75,7 +66,6 @@ class Counters(msgspec.Struct):
     """Messages that nobody could read."""
     failed: int = 0
     """Listeners that raised."""
-    reconnects: int = 0
 
 
 OnDoorbell = Callable[[Doorbell], bool]
@@ -129,8 +119,9 @@ class Bus(Protocol):
     def emit(self, events: Sequence[Event]) -> None:
         """Tell subscribers, at most once."""
 
-    async def subscribe(self, pattern: str, heard: OnEvent) -> Stop:
-        """Tell `heard` of events: `job.completed` and the like, or `job.*`. Returns what ends it."""
+    async def subscribe(self, pattern: str, heard: OnEvent, missed: OnCall = lambda: None) -> Stop:
+        """Tell `heard` of events: `job.completed` and the like, or `job.*`; and `missed` that some may have been lost,
+        after each reconnect. Returns what ends it."""
 
 
 def doorbells(queue: str, ids: Sequence[UUID], size: int = MOST_IDS) -> Iterator[Doorbell]:
@@ -139,7 +130,7 @@ def doorbells(queue: str, ids: Sequence[UUID], size: int = MOST_IDS) -> Iterator
         yield Doorbell(queue, tuple(ids[start : start + size]))
 
 
-PATTERNS = ("job.*", *(f"job.{state.value}" for state in State))
+PATTERNS = ("job.*", *(f"job.{state.value}" for state in State), f"job.{DELETED}")
 
 
 def check_pattern(pattern: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from headway.bus.contract import Counters, Doorbell, Event, OnCall, OnDoorbell, OnEvent, check_pattern, fits
+from headway.bus.contract import Counters, Doorbell, OnCall, OnDoorbell, OnEvent, check_pattern, fits
 from headway.model.errors import ConfigurationError
+from headway.model.events import Event
 from headway.observe.logs import get_logger
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ class Ears:
         self._queues: dict[str, OnDoorbell] = {}
         self._deaf: set[str] = set()
         self._calls: dict[object, tuple[str, OnCall]] = {}
-        self._events: dict[object, tuple[str, OnEvent]] = {}
+        self._events: dict[object, tuple[str, OnEvent, OnCall]] = {}
 
     @property
     def queues(self) -> list[str]:
@@ -55,9 +56,9 @@ class Ears:
     def on_call(self, channel: str, heard: OnCall) -> Callable[[], None]:
         return _enter(self._calls, (channel, heard))
 
-    def subscribe(self, pattern: str, heard: OnEvent) -> Callable[[], None]:
+    def subscribe(self, pattern: str, heard: OnEvent, missed: OnCall) -> Callable[[], None]:
         check_pattern(pattern)
-        return _enter(self._events, (pattern, heard))
+        return _enter(self._events, (pattern, heard, missed))
 
     # What came in
 
@@ -77,16 +78,18 @@ class Ears:
             self.tell(heard)
 
     def hear_event(self, event: Event) -> None:
-        for heard in [heard for pattern, heard in self._events.values() if fits(pattern, event)]:
+        for heard in [heard for pattern, heard, _ in self._events.values() if fits(pattern, event)]:
             self._counters.received += 1
             self.tell(heard, event)
 
     def look_everywhere(self) -> None:
-        """Rings may have been lost."""
+        """Rings and events may have been lost."""
         for queue in self.queues:
             self.hear(Doorbell(queue))
         for channel in {channel for channel, _ in self._calls.values()}:
             self.hear_call(channel)
+        for missed in [missed for _, _, missed in self._events.values()]:
+            self.tell(missed)
 
     def _ask(self, heard: OnDoorbell, doorbell: Doorbell) -> bool:
         try:

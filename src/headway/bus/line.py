@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random as chance
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-from headway.bus.contract import BusUnavailable, redacted
+from headway.bus.contract import BusUnavailable, Tally, redacted
 from headway.clock import Clock, SystemClock, sleep
 from headway.model.retry import Random
+from headway.observe import series
 from headway.observe.logs import get_logger
 
 C = TypeVar("C")
@@ -26,10 +27,6 @@ log = get_logger("headway.bus")
 
 class Away(Exception):
     """The broker can't be reached just now; it may be back soon."""
-
-
-class Counts(Protocol):
-    reconnects: int
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +53,7 @@ class Line(Generic[C]):
     def __init__(
         self,
         terms: Terms,
-        counters: Counts,
+        counters: Tally,
         *,
         dial: Callable[[], Awaitable[C]],
         serve: Callable[[C], Awaitable[None]],
@@ -67,19 +64,42 @@ class Line(Generic[C]):
         self._serve = serve
         self._task: asyncio.Task[None] | None = None
         self._wait = FIRST_WAIT
+        self._connected = 0
+        self._ends: list[Callable[[], None]] = []
 
     async def open(self) -> None:
         connection = await self._reach(self._terms.patience)
+        self._watch()
         self._task = asyncio.create_task(self._keep(connection))
 
     def join(self) -> None:
         """The same without waiting: the broker may be away, for as long as it likes."""
+        self._watch()
         self._task = asyncio.create_task(self._join())
+
+    @property
+    def _labels(self) -> tuple[str]:
+        return (self._terms.url.partition(":")[0],)
+
+    def _watch(self) -> None:
+        self._ends = [
+            series.bus_wanted.watch(lambda: [(self._labels, 1)]),
+            series.bus_connected.watch(lambda: [(self._labels, self._connected)]),
+            self._counters.shown.watch(self._counted),
+        ]
+
+    def _counted(self) -> list[tuple[tuple[str], float]]:
+        fields: dict[str, float] = msgspec.structs.asdict(self._counters)
+        # Those have a series of their own.
+        return [((name,), number) for name, number in fields.items() if name != "reconnects"]
 
     async def _join(self) -> None:
         await self._keep(await self._reach(None))
 
     async def close(self) -> None:
+        for end in self._ends:
+            end()
+        self._ends = []
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -97,14 +117,18 @@ class Line(Generic[C]):
             await self._pause()
             connection = await self._reach(None)
             self._counters.reconnects += 1
+            series.bus_reconnects.add(self._labels)
             log.info("bus.reconnected", bus=self._terms.address)
 
     async def _use(self, connection: C) -> None:
+        self._connected = 1
         try:
             await self._serve(connection)
         except Exception:
             # Whatever it was, a new connection is a new start.
             log.exception("bus.failed", bus=self._terms.address)
+        finally:
+            self._connected = 0
 
     async def _reach(self, patience: float | None) -> C:
         """A connection; without `patience` however long it takes."""

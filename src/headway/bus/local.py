@@ -8,9 +8,10 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 from headway.bus.box import Box, Mail
-from headway.bus.contract import Counters, Doorbell, Event, OnCall, OnDoorbell, OnEvent, Stop
+from headway.bus.contract import Counters, Doorbell, OnCall, OnDoorbell, OnEvent, Stop
 from headway.bus.ears import Ears
 from headway.bus.line import Terms
+from headway.model.events import Event
 
 
 class Hub:
@@ -97,8 +98,8 @@ class LocalBus:
             if ears.wants_events:
                 box.put(Mail(events=events))
 
-    async def subscribe(self, pattern: str, heard: OnEvent) -> Stop:
-        return self._ears.subscribe(pattern, heard)
+    async def subscribe(self, pattern: str, heard: OnEvent, missed: OnCall = lambda: None) -> Stop:
+        return self._ears.subscribe(pattern, heard, missed)
 
     def _others(self) -> Iterator[tuple[Box, Ears]]:
         """This bus among them: a process may wake itself."""

@@ -15,22 +15,15 @@ import asyncpg
 import msgspec
 
 from headway.bus.box import Box, Mail
-from headway.bus.contract import (
-    BusUnavailable,
-    Counters,
-    Doorbell,
-    Event,
-    OnCall,
-    OnDoorbell,
-    OnEvent,
-    Stop,
-)
+from headway.bus.contract import BusUnavailable, Counters, Doorbell, OnCall, OnDoorbell, OnEvent, Stop
 from headway.bus.ears import Ears
 from headway.bus.line import Away, Line, Terms, until_lost
-from headway.bus.packing import packed, that_fit
+from headway.bus.packing import that_fit
 from headway.clock import deadline, wait_for
 from headway.model.errors import ConfigurationError
+from headway.model.events import Event
 from headway.observe.logs import get_logger
+from headway.observe.packing import packed
 
 RINGS, CALLS, EVENTS, ECHO = "headway_ring", "headway_call", "headway_event", "headway_echo"
 HEARTBEAT = 10.0
@@ -125,8 +118,8 @@ class NotifyBus:
     def emit(self, events: Sequence[Event]) -> None:
         self._put(Mail(events=events))
 
-    async def subscribe(self, pattern: str, heard: OnEvent) -> Stop:
-        stop = self._ears.subscribe(pattern, heard)
+    async def subscribe(self, pattern: str, heard: OnEvent, missed: OnCall = lambda: None) -> Stop:
+        stop = self._ears.subscribe(pattern, heard, missed)
         await self._retune()
         return stop
 

@@ -6,62 +6,122 @@ import sys
 
 import typer
 
-from headway.cli import acts, bench, doctor, jobs, planning, queues, scheduler, schedules, store, worker
+from headway.cli.tree import Branch, grow
 from headway.model.errors import HeadwayError
 
-cli = typer.Typer(
-    name="headway",
-    help="Background jobs that are never lost.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=True,
+TREE = Branch(
+    "Background jobs that are never lost.",
+    {
+        "up": "up.up",
+        "api": "api.api",
+        "submit": "submit.submit",
+        "worker": "worker.worker",
+        "scheduler": "scheduler.scheduler",
+        "demo": "worker.demo",
+        "migrate": "store.migrate",
+        "functions": "store.functions",
+        "check": "store.check",
+        "workers": "queues.workers",
+        "doctor": "doctor.doctor",
+        "bench": "bench.bench",
+        "audit": "audit.audit",
+        "login-link": "people.login_link",
+        "jobs": Branch(
+            "Look at jobs and change them.",
+            {
+                "list": "jobs.list_jobs",
+                "show": "jobs.show",
+                "why": "jobs.why",
+                "output": "jobs.output",
+                "artifacts": "artifacts.artifacts",
+                "cancel": "acts.cancel",
+                "retry": "acts.retry",
+                "release": "acts.release",
+                "delete": "acts.delete",
+            },
+        ),
+        "users": Branch(
+            "Look at users, make and change them.",
+            {
+                "list": "people.list_users",
+                "create": "people.create",
+                "change": "people.change",
+                "delete": "people.delete",
+            },
+        ),
+        "tokens": Branch(
+            "Look at tokens, make them, take them back.",
+            {
+                "list": "people.list_tokens",
+                "create": "people.create_token",
+                "delete": "people.delete_token",
+            },
+        ),
+        "queues": Branch(
+            "Look at queues, pause them, set their limits.",
+            {
+                "list": "queues.list_queues",
+                "pause": "queues.pause",
+                "resume": "queues.resume",
+                "set": "queues.set_queue",
+            },
+        ),
+        "schedules": Branch(
+            "Look at schedules, make and change them.",
+            {
+                "list": "schedules.list_schedules",
+                "show": "schedules.show",
+                "create": "planning.create",
+                "preview": "schedules.preview",
+                "occurrences": "schedules.occurrences",
+                "pause": "planning.pause",
+                "resume": "planning.resume",
+                "run": "planning.run",
+                "delete": "planning.delete",
+            },
+        ),
+        "secrets": Branch(
+            "Keep secrets that jobs use by name.",
+            {
+                "set": "secrets.set_secret",
+                "list": "secrets.list_secrets",
+                "delete": "secrets.delete",
+                "rotate": "secrets.rotate",
+                "key": "secrets.key",
+            },
+        ),
+        "targets": Branch(
+            "Keep servers that scripts run on.",
+            {
+                "list": "targets.list_targets",
+                "show": "targets.show",
+                "create": "targets.create",
+                "set": "targets.change",
+                "trust": "targets.trust",
+                "probe": "targets.probe",
+                "delete": "targets.delete",
+            },
+        ),
+        "alerts": Branch(
+            "Rules for telling people that something is wrong.",
+            {
+                "list": "alerts.list_rules",
+                "show": "alerts.show",
+                "create": "alerts.create",
+                "delete": "alerts.delete",
+                "test": "alerts.try_out",
+                "messages": "alerts.messages",
+            },
+        ),
+    },
 )
-cli.command("up")(scheduler.up)
-cli.command("worker")(worker.worker)
-cli.command("scheduler")(scheduler.scheduler)
-cli.command("demo")(worker.demo)
-cli.command("migrate")(store.migrate)
-cli.command("functions")(store.functions)
-cli.command("check")(store.check)
-cli.command("workers")(queues.workers)
-cli.command("doctor")(doctor.doctor)
-cli.command("bench")(bench.bench)
-
-jobs_group = typer.Typer(help="Look at jobs and change them.", no_args_is_help=True)
-jobs_group.command("list")(jobs.list_jobs)
-jobs_group.command("show")(jobs.show)
-jobs_group.command("why")(jobs.why)
-jobs_group.command("output")(jobs.output)
-jobs_group.command("cancel")(acts.cancel)
-jobs_group.command("retry")(acts.retry)
-jobs_group.command("release")(acts.release)
-jobs_group.command("delete")(acts.delete)
-cli.add_typer(jobs_group, name="jobs")
-
-queues_group = typer.Typer(help="Look at queues, pause them, set their limits.", no_args_is_help=True)
-queues_group.command("list")(queues.list_queues)
-queues_group.command("pause")(queues.pause)
-queues_group.command("resume")(queues.resume)
-queues_group.command("set")(queues.set_queue)
-cli.add_typer(queues_group, name="queues")
-
-schedules_group = typer.Typer(help="Look at schedules, make and change them.", no_args_is_help=True)
-schedules_group.command("list")(schedules.list_schedules)
-schedules_group.command("show")(schedules.show)
-schedules_group.command("create")(planning.create)
-schedules_group.command("preview")(schedules.preview)
-schedules_group.command("occurrences")(schedules.occurrences)
-schedules_group.command("pause")(planning.pause)
-schedules_group.command("resume")(planning.resume)
-schedules_group.command("run")(planning.run)
-schedules_group.command("delete")(planning.delete)
-cli.add_typer(schedules_group, name="schedules")
+"""Every command, with the function that carries it out: `module.function` of this package."""
 
 
 def main() -> None:
     """The `headway` command. What goes wrong is said in one sentence; 2 is the status of a wrong setting."""
     try:
-        cli()
+        grow(TREE)()
     except HeadwayError as error:
         typer.secho(f"headway: {error}", err=True, fg="red")
         sys.exit(2)

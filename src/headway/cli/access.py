@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from headway import compose
+from headway.access.trail import entry
+from headway.client import while_busy
+from headway.clock import SystemClock
+from headway.model.access import Caller
 from headway.model.errors import ConfigurationError
 from headway.store import make_store
 from headway.store.contract import Store
@@ -20,10 +27,38 @@ PATIENCE = 3.0
 """Seconds that a person at a terminal is let wait for a server that doesn't answer."""
 
 
-def with_store(url: str | None, act: Callable[[Store], Awaitable[T]]) -> T:
+class Change(msgspec.Struct, frozen=True):
+    """What a command is about to change, for the audit log."""
+
+    by: str
+    action: str
+    thing: str
+    detail: Mapping[str, Any] = {}
+    count: int = 1
+
+
+def with_store(url: str | None, act: Callable[[Store], Awaitable[T]], change: Change | None = None) -> T:
     """`act` on the store named by flag, variable or default. Standard output is left to the command."""
     compose.configure_logs("warning", as_json=False)
-    return asyncio.run(_act(compose.store_url(url), act))
+
+    async def audited(store: Store) -> T:
+        if change is not None:
+            await put_down(store, change)
+        return await act(store)
+
+    return asyncio.run(_act(compose.store_url(url), audited))
+
+
+async def put_down(store: Store, change: Change) -> None:
+    """A line in the audit log, before anything is changed."""
+    line = entry(caller(change.by), change.action, change.thing, **change.detail)
+    line = msgspec.structs.replace(line, count=change.count)
+    await while_busy(lambda: store.record([line]), SystemClock())
+
+
+def caller(by: str) -> Caller:
+    """Who is at the command line, and on which machine."""
+    return Caller(by, socket.gethostname())
 
 
 def who(given: str | None) -> str:

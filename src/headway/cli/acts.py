@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import typer
 
-from headway.cli.access import who, with_store
+from headway.cli.access import Change, put_down, who, with_store
 from headway.cli.bulk import Target, carry_out, choose, confirm
 from headway.cli.filters import From, Given, Kind, Name, Queue, States, Tags, Time, To
 from headway.cli.options import By, JobIds, Json, Store, Yes
@@ -36,6 +36,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     """One verb: what it asks of the store, and what its answer means."""
 
     verb: str
+    by: str
     ask: Callable[[StoreContract, Sequence[UUID]], Awaitable[list[Verdict]]]
     told: Callable[[Moved], str]
     """What came of it, in a word or two."""
@@ -67,6 +68,7 @@ def cancel(  # noqa: PLR0913 - one parameter per flag
     asker = who(by)
     act = Act(
         verb="cancel",
+        by=asker,
         ask=lambda opened, ids: cancel_jobs(opened, ids, by=asker, reason=reason),
         told=lambda moved: "cancelled" if moved.state is State.CANCELLED else "being cancelled, its worker is told",
         refused=lambda moved: f"has ended before ({moved.before})" if moved.before.terminal else None,
@@ -97,6 +99,7 @@ def retry(  # noqa: PLR0913 - one parameter per flag
     asker = who(by)
     act = Act(
         verb="retry",
+        by=asker,
         ask=lambda opened, ids: retry_jobs(opened, ids, by=asker),
         told=lambda moved: "to be run again" if moved.state is State.SCHEDULED else "waits for the other of its key",
         refused=lambda moved: None,
@@ -116,7 +119,7 @@ def release(jobs: JobIds = None, at: At = None, by: By = None, store: Store = No
     def refused(moved: Moved) -> str | None:
         return "is not on hold (scheduled)" if moved.before is State.SCHEDULED and not at else None
 
-    act = Act(verb="release", ask=ask, told=lambda moved: str(moved.state), refused=refused)
+    act = Act(verb="release", by=asker, ask=ask, told=lambda moved: str(moved.state), refused=refused)
     _run(act, Target(ids=jobs or [], filterable=False), _Manner(json=json, store=store))
 
 
@@ -143,6 +146,7 @@ def delete(  # noqa: PLR0913 - one parameter per flag
     asker = who(by)
     act = Act(
         verb="delete",
+        by=asker,
         ask=lambda opened, ids: delete_jobs(opened, ids, by=asker),
         told=lambda moved: "to be removed when it has stopped" if moved.state is State.CANCELLING else "removed",
         refused=lambda moved: None,
@@ -159,6 +163,12 @@ class _Manner(msgspec.Struct, frozen=True, kw_only=True):
     store: str | None = None
 
 
+def _change(act: Act, target: Target, ids: Sequence[UUID]) -> Change:
+    thing = f"jobs/{ids[0]}" if len(ids) == 1 else "jobs"
+    detail = {"filter": str(target.filter)} if target.by_filter else {}
+    return Change(act.by, f"jobs.{act.verb}", thing, detail, len(ids))
+
+
 def _run(act: Act, target: Target, manner: _Manner) -> None:
     target.check(act.verb)
 
@@ -166,6 +176,8 @@ def _run(act: Act, target: Target, manner: _Manner) -> None:
         ids = await choose(opened, target)
         if ids and (manner.asks or target.by_filter):
             confirm(act.verb, len(ids), target, yes=manner.yes)
+        if ids:
+            await put_down(opened, _change(act, target, ids))
         report = Report(act.verb, act.told, act.refused)
         await carry_out(opened, ids, act, report, silent=manner.json)
         return report

@@ -10,8 +10,6 @@ import msgspec
 import typer
 from rich.console import Console
 
-from headway.bench.conduct import Wish, conduct, header, introduction, terminal_width
-from headway.bench.report import as_json, table
 from headway.bench.sizes import FULL, NORMAL, QUICK, TINY, Sizes
 from headway.model.errors import ConfigurationError
 
@@ -30,7 +28,10 @@ Jobs = Annotated[int | None, typer.Option(min=100, help="Jobs of the drain.")]
 InARow = Annotated[int | None, typer.Option(min=0, help="Jobs of the long drain; 0 leaves it out.")]
 Only = Annotated[
     list[str] | None,
-    typer.Option(help="A measurement: submit, drain, in-a-row, latency, claim, behind, idle, schedules. Repeatable."),
+    typer.Option(
+        help="submit, drain, metrics, in-a-row, latency, claim, behind, idle, schedules, dispatch, api, callbacks, "
+        "scripts; repeatable."
+    ),
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.", dir_okay=False)]
 
@@ -50,6 +51,10 @@ def bench(  # noqa: PLR0913 - one parameter per flag
     json: Json = None,
 ) -> None:
     """Measure what the README claims, on this machine, beside what the bare driver reaches."""
+    # Only now: it measures the service too, and other commands should neither need nor load that.
+    from headway.bench.conduct import Wish, conduct, header, introduction, terminal_width
+    from headway.bench.report import as_json, table
+
     given = {"repeat": repeat, "drain": jobs, "in_a_row": in_a_row}
     sizes = _sizes("quick" if quick else "full" if full else size, given)
     wish = Wish(sizes=sizes, postgres=postgres, sqlite_only=sqlite_only, only=tuple(only or ()))

@@ -15,18 +15,12 @@ from headway.cli.filters import Given
 from headway.cli.naming import named_jobs
 from headway.cli.reporting import Report
 from headway.cli.tables import console
-from headway.clock import SystemClock, sleep
-from headway.components.status import find_jobs
-from headway.model.errors import ConfigurationError, KeyBusy
+from headway.clock import SystemClock
+from headway.components.bulk import PAGE, STEP, in_steps, matching
+from headway.model.errors import ConfigurationError
 from headway.model.words import count
 from headway.store.contract import Store
 from headway.store.scripts.cancel import Verdict
-
-STEP = 200
-"""Jobs in one transaction: others get their turn in between, and an interruption leaves whole steps behind."""
-PAGE = 1000
-BUSY_TRIES = 10
-BUSY_WAIT = 0.2
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,13 +61,7 @@ async def choose(store: Store, target: Target) -> list[UUID]:
     """The ids, oldest first: what is retried in steps keeps its order. Exactly these are counted, shown and done."""
     if target.ids:
         return [job.id for job in await named_jobs(store, target.ids)]
-    now, found, cursor = await store.now(), list[UUID](), None
-    while True:
-        page = await find_jobs(store, target.filter.wanted(now, limit=PAGE, cursor=cursor))
-        found += [job.id for job in page.jobs]
-        if page.cursor is None:
-            return found[::-1]
-        cursor = page.cursor
+    return await matching(store, target.filter.wanted(await store.now(), limit=PAGE))
 
 
 def confirm(verb: str, number: int, target: Target, *, yes: bool) -> None:
@@ -94,20 +82,7 @@ async def carry_out(store: Store, ids: Sequence[UUID], act: Asks, report: Report
     hidden = silent or len(ids) <= STEP or not sys.stderr.isatty()
     with Progress(*columns, console=console(err=True), disable=hidden, transient=True) as progress:
         bar = progress.add_task(report.verb, total=len(ids))
-        for start in range(0, len(ids), STEP):
-            step = ids[start : start + STEP]
-            for job_id, verdict in zip(step, await _patiently(store, step, act), strict=True):
+        async for step in in_steps(store, ids, act.ask, SystemClock()):
+            for job_id, verdict in step:
                 report.add(job_id, verdict)
             progress.advance(bar, len(step))
-
-
-async def _patiently(store: Store, step: Sequence[UUID], act: Asks) -> list[Verdict]:
-    """Rows in other hands are waited for; in the end they are named as not done, and the rest goes on."""
-    for left in reversed(range(BUSY_TRIES)):
-        try:
-            return await act.ask(store, step)
-        except KeyBusy as error:
-            if not left:
-                return [error for _ in step]
-            await sleep(SystemClock(), BUSY_WAIT)
-    return []

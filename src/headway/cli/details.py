@@ -13,11 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.cli.tables import plain_table, progress, state, tries
-from headway.components.shapes import job_shape
+from headway.components.shapes import JobShape
+from headway.components.status import describe
 from headway.model.job import Attempt, Change, JobRecord
 from headway.model.why import Why
 from headway.model.words import dated, duration, moment, size
-from headway.results import read_result
+from headway.results import Result, describe_result, load_result
+from headway.settings import load
 from headway.store.contract import Store
 
 LONGEST = 2000
@@ -28,22 +30,24 @@ class Details(msgspec.Struct, frozen=True, kw_only=True):
     """A job with all that belongs to it."""
 
     job: JobRecord
+    shown: JobShape
     now: datetime
     attempts: list[Attempt]
     history: list[Change]
-    result: bytes | None
+    result: Result | None
     why: Why | None
     workers: dict[str, str]
     """Names by id."""
 
     def shape(self) -> dict[str, Any]:
         """As JSON: the job as everywhere, and what is told only here."""
-        told = {name: getattr(self.job, name) for name in ("retry", "on_parent_failure", "code_version", "traceparent")}
+        told = {name: getattr(self.job, name) for name in ("retry", "on_parent_failure", "code_version")}
         return {
-            **msgspec.to_builtins(job_shape(self.job, warnings=self.why.warnings if self.why else ())),
+            **msgspec.to_builtins(msgspec.structs.replace(self.shown, warnings=self.why.warnings if self.why else ())),
             **told,
             "payload": _plain(self.job.payload.encode()),
-            "result": _plain(self.result),
+            "result": _plain(self.result.content) if self.result else None,
+            "result_meta": describe_result(self.result) if self.result else None,
             "attempts": self.attempts,
             "history": self.history,
             "why": self.why,
@@ -54,10 +58,11 @@ async def gather(store: Store, job: JobRecord) -> Details:
     """Ask for everything."""
     return Details(
         job=job,
+        shown=await describe(store, job, load().output),
         now=await store.now(),
         attempts=await store.attempts(job.id),
         history=await store.history(job.id),
-        result=await read_result(store, job.id),
+        result=await load_result(store, job.id),
         why=await store.why(job.id),
         workers={str(worker.id): worker.name for worker in await store.workers()},
     )
@@ -125,6 +130,9 @@ def _fields(details: Details) -> Iterator[tuple[str, str]]:
     yield "trace", job.traceparent or ""
     yield "metadata", msgspec.json.encode(job.metadata).decode() if job.metadata else ""
     yield "progress", progress(job)
+    script, octets = details.shown.script_sha256, details.shown.script_size
+    yield "script", f"{size(octets)}, sha256 {script}" if script and octets else ""
+    yield "output at", details.shown.output_location or ""
 
 
 def _policy(job: JobRecord) -> str:
@@ -136,7 +144,7 @@ def _policy(job: JobRecord) -> str:
 def _texts(details: Details) -> Iterator[tuple[str, str]]:
     yield "Arguments", _short(details.job.payload)
     if details.result is not None:
-        yield f"Result ({size(len(details.result))})", _short(details.result.decode(errors="replace"))
+        yield f"Result ({size(details.result.size)}, {details.result.content_type})", _shown(details.result)
     if error := details.job.error:
         yield "Error", "\n".join(filter(None, [f"{error.type}: {error.message}", (error.traceback or "").rstrip()]))
 
@@ -164,14 +172,19 @@ def _history(changes: list[Change]) -> Table:
     return table
 
 
+def _shown(result: Result) -> str:
+    try:
+        return _short(result.content.decode(result.meta.get("charset") or "utf-8"))
+    except (UnicodeDecodeError, LookupError):
+        return "not text; to get it: GET /api/v1/jobs/{id}/result"
+
+
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters; --json prints all)"
 
 
-def _plain(data: bytes | None) -> Any:
+def _plain(data: bytes) -> Any:
     """Data as JSON has it; what is no JSON, as text."""
-    if data is None:
-        return None
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:

@@ -14,7 +14,7 @@ from rich.text import Text
 from headway import compose
 from headway.cli.access import PATIENCE, refuse_missing_file
 from headway.cli.checks import CHECKS, Check, Patient
-from headway.cli.options import Json, Store
+from headway.cli.options import Bus, Json, Store
 from headway.cli.shapes import print_json
 from headway.cli.tables import console
 from headway.clock import SystemClock
@@ -27,10 +27,10 @@ from headway.store.contract import Store as StoreContract
 _STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
 
 
-def doctor(store: Store = None, json: Json = False) -> None:
+def doctor(store: Store = None, bus: Bus = None, json: Json = False) -> None:
     """Look for what is wrong or will be, and say how to mend it. Status 1 when there is a problem."""
     compose.configure_logs("error", as_json=False)
-    findings = asyncio.run(examine(compose.store_url(store)))
+    findings = asyncio.run(examine(compose.store_url(store), bus))
     worst = Level.PROBLEM in {finding.level for finding in findings}
     if json:
         print_json({"ok": not worst, "findings": findings})
@@ -39,13 +39,14 @@ def doctor(store: Store = None, json: Json = False) -> None:
     sys.exit(1 if worst else 0)
 
 
-async def examine(url: str) -> list[Finding]:
-    """All findings about the installation with this store."""
+async def examine(url: str, bus: str | None = None) -> list[Finding]:
+    """All findings about the installation with this store, and this bus if it is not the one of the settings."""
     refuse_missing_file(url)
     store = make_store(url)
     try:
         findings, opened = await _reach(store)
-        patient = Patient(url=url, store=store, clock=SystemClock(), environment=os.environ)
+        named = {"HEADWAY_BUS": bus} if bus else {}
+        patient = Patient(url=url, store=store, clock=SystemClock(), environment={**os.environ, **named})
         for name, check in CHECKS.items() if opened else ():
             findings += await _carefully(name, check, patient)
     finally:

@@ -11,13 +11,15 @@ import msgspec
 import typer
 from uuid_utils.compat import uuid7
 
-from headway.cli.access import who, with_store
+from headway.cli.access import Change, put_down, who, with_store
 from headway.cli.options import By, Json, Store, Yes
+from headway.cli.secrets import with_vault
 from headway.cli.shapes import print_json
-from headway.cli.timing import At, Cron, End, Every, Given, Jitter, Start, TimeZone
+from headway.cli.timing import At, Cron, End, Every, Fold, Gap, Given, Jitter, Start, TimeZone
 from headway.client import while_busy
 from headway.clock import SystemClock
 from headway.components.announced import Announced
+from headway.components.create import run_schedule
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
 from headway.model.errors import ConfigurationError, NameTaken
@@ -26,6 +28,7 @@ from headway.model.words import dated
 from headway.schedules import Drafting, changed_schedule, find_schedule, new_schedule, schedule_shape
 from headway.store.contract import Store as StoreContract
 from headway.store.scripts.schedules import ScheduleFilter, ScheduleRecord
+from headway.vault.vault import Vault
 
 T = TypeVar("T")
 
@@ -58,6 +61,8 @@ def create(  # noqa: PLR0913 - one parameter per flag
     every: Every = None,
     at: At = None,
     tz: TimeZone = None,
+    gap: Gap = None,
+    fold: Fold = None,
     function: Function = None,
     args: Args = None,
     kwargs: Kwargs = None,
@@ -82,7 +87,7 @@ def create(  # noqa: PLR0913 - one parameter per flag
     headway schedules create nightly --cron '0 3 * * *' --tz Europe/Berlin --function reports.nightly --args '[7]'
     """
     asker = who(by)
-    given = Given(cron=cron, every=every, at=at, tz=tz, start=start, end=end, jitter=jitter)
+    given = Given(cron=cron, every=every, at=at, tz=tz, gap=gap, fold=fold, start=start, end=end, jitter=jitter)
     said: dict[str, Any] = {
         "name": name,
         "job": _job(function, args, kwargs, job),
@@ -95,21 +100,24 @@ def create(  # noqa: PLR0913 - one parameter per flag
     }
     asked = _read(body) | {field: value for field, value in said.items() if value is not None}
 
-    async def make(opened: StoreContract) -> tuple[ScheduleRecord, tuple[str, ...]]:
-        return await _make(opened, asked | given.body(await opened.now()), asker, replace=replace)
+    async def make(vault: Vault, opened: StoreContract) -> tuple[ScheduleRecord, tuple[str, ...]]:
+        announced = Announced(opened.functions, SystemClock())
+        drafting = Drafting(Bodies(load_kinds(), announced, vault), announced)
+        return await _make(opened, drafting, asked | given.body(await opened.now()), asker, replace=replace)
 
-    record, warnings = with_store(store, make)
+    record, warnings = with_vault(store, make, Change(asker, "schedules.create", f"schedules/{asked.get('name')}"))
     for warning in warnings:
         typer.secho(f"note: {warning}", err=True, fg="yellow")
     _tell(record, "made" if record.version == 1 else "changed", as_json=json)
 
 
-def delete(name: Name, yes: Yes = False, store: Store = None) -> None:
+def delete(name: Name, yes: Yes = False, by: By = None, store: Store = None) -> None:
     """Remove a schedule with its ledger; the jobs it made stay."""
 
     async def remove(opened: StoreContract) -> str:
         found = await _named(opened, name)
         _confirm(found, yes=yes)
+        await put_down(opened, Change(who(by), "schedules.delete", f"schedules/{found['name']}"))
         await _patiently(lambda: opened.delete_schedule(found["id"]))
         return str(found["name"])
 
@@ -124,7 +132,8 @@ def pause(name: Name, reason: Reason = None, by: By = None, store: Store = None,
         found = await find_schedule(opened, name)
         return await _patiently(lambda: opened.pause_schedule(found.id, by=asker, reason=reason))
 
-    _tell(with_store(store, act), "paused", as_json=json)
+    change = Change(asker, "schedules.pause", f"schedules/{name}", {"reason": reason} if reason else {})
+    _tell(with_store(store, act, change), "paused", as_json=json)
 
 
 def resume(name: Name, by: By = None, store: Store = None, json: Json = False) -> None:
@@ -135,7 +144,7 @@ def resume(name: Name, by: By = None, store: Store = None, json: Json = False) -
         found = await find_schedule(opened, name)
         return await _patiently(lambda: opened.resume_schedule(found.id, by=asker))
 
-    _tell(with_store(store, act), "resumed", as_json=json)
+    _tell(with_store(store, act, Change(asker, "schedules.resume", f"schedules/{name}")), "resumed", as_json=json)
 
 
 def run(name: Name, by: By = None, store: Store = None, json: Json = False) -> None:
@@ -144,16 +153,9 @@ def run(name: Name, by: By = None, store: Store = None, json: Json = False) -> N
 
     async def act(opened: StoreContract) -> Accepted:
         found = await find_schedule(opened, name)
+        return await _patiently(lambda: run_schedule(opened, found.id, job_id, by=asker))
 
-        async def ask() -> Accepted:
-            answer = await opened.run_schedule(found.id, job_id, by=asker)
-            if isinstance(answer, Accepted):
-                return answer
-            raise answer
-
-        return await _patiently(ask)
-
-    accepted = with_store(store, act)
+    accepted = with_store(store, act, Change(asker, "schedules.run", f"schedules/{name}"))
     if json:
         print_json({"job_id": accepted.job_id, "state": accepted.state, "deduplicated": accepted.deduplicated})
     elif accepted.deduplicated:
@@ -163,10 +165,8 @@ def run(name: Name, by: By = None, store: Store = None, json: Json = False) -> N
 
 
 async def _make(
-    store: StoreContract, body: Mapping[str, Any], by: str, *, replace: bool
+    store: StoreContract, drafting: Drafting, body: Mapping[str, Any], by: str, *, replace: bool
 ) -> tuple[ScheduleRecord, tuple[str, ...]]:
-    announced = Announced(store.functions, SystemClock())
-    drafting = Drafting(Bodies(load_kinds(), announced), announced)
     draft, warnings = await drafting.draft(new_schedule(body, await store.now()))
     try:
         return await _patiently(lambda: store.create_schedule(draft, by=by)), warnings

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headway.cli.access import who, with_store
+from headway.cli.access import Change, who, with_store
 from headway.cli.options import By, Json, Store
 from headway.cli.shapes import print_json, queue_shape, worker_shape
 from headway.cli.tables import console, plain_table
@@ -50,13 +50,13 @@ def list_queues(store: Store = None, json: Json = False) -> None:
 
 def pause(name: QueueName, by: By = None, store: Store = None) -> None:
     """Start no more jobs of a queue; running ones go on."""
-    with_store(store, lambda opened: opened.change_queue(name, {"paused": True}, by=who(by)))
+    _change(store, name, {"paused": True}, "pause", who(by))
     typer.echo(f"the queue {name} is paused; workers start none of its jobs until `headway queues resume {name}`")
 
 
 def resume(name: QueueName, by: By = None, store: Store = None) -> None:
     """Start jobs of a paused queue again."""
-    with_store(store, lambda opened: opened.change_queue(name, {"paused": False}, by=who(by)))
+    _change(store, name, {"paused": False}, "resume", who(by))
     typer.echo(f"the queue {name} is not paused")
 
 
@@ -88,7 +88,7 @@ def set_queue(  # noqa: PLR0913 - one parameter per flag
         "keep_failed": (length(keep_failed, "--keep-failed") if keep_failed else None, no_keep_failed),
     }
     changes = _changes(given)
-    settings = with_store(store, lambda opened: opened.change_queue(name, changes, by=who(by)))
+    settings = _change(store, name, changes, "change", who(by))
     if json:
         print_json(queue_shape(QueueStats(name=name, settings=settings)) | {"workers": None})
     else:
@@ -102,6 +102,12 @@ def workers(store: Store = None, json: Json = False) -> None:
         print_json({"items": [worker_shape(worker) for worker in found], "cursor": None})
         return
     console().print(_workers(found) if found else "no worker runs: start one with `headway worker --app module:app`")
+
+
+def _change(store: str | None, name: str, changes: dict[str, Any], verb: str, by: str) -> QueueSettings:
+    told = {field: value and str(value) for field, value in changes.items() if field != "paused"}
+    change = Change(by, f"queues.{verb}", f"queues/{name}", told)
+    return with_store(store, lambda opened: opened.change_queue(name, changes, by=by), change)
 
 
 def _changes(given: dict[str, tuple[Any, bool]]) -> dict[str, Any]:

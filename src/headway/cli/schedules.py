@@ -16,7 +16,7 @@ from headway.cli.shapes import print_json
 from headway.cli.tables import console
 from headway.cli.times import moment
 from headway.cli.timetables import Details, fires_table, ledger_table, print_details, schedules_table
-from headway.cli.timing import At, Cron, Every, Given, Start, TimeZone
+from headway.cli.timing import At, Cron, End, Every, Fold, Gap, Given, Start, TimeZone
 from headway.clock import SystemClock
 from headway.model.errors import ConfigurationError
 from headway.model.job import JobRecord
@@ -107,14 +107,17 @@ def preview(  # noqa: PLR0913 - one parameter per flag
     every: Every = None,
     at: At = None,
     tz: TimeZone = None,
+    gap: Gap = None,
+    fold: Fold = None,
     start: Start = None,
+    end: End = None,
     count: Count = 10,
     after: After = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Show the coming fires of a schedule, stored or only thought of, with the jumps of the zone's clocks marked."""
-    given = Given(cron=cron, every=every, at=at, tz=tz, start=start)
+    given = Given(cron=cron, every=every, at=at, tz=tz, gap=gap, fold=fold, start=start, end=end)
     if (name is None) == (given == Given()):
         raise ConfigurationError("preview a stored schedule by its name, or say when by --cron, --every or --at")
     stored = None if name is None else with_store(store, lambda opened: _stored(opened, name))

@@ -18,6 +18,10 @@ Cron = Annotated[
 Every = Annotated[str | None, typer.Option("--every", metavar="TIME", help="An interval: 300, 5m, 1h30m.")]
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Once: 2030-01-31T06:00:00Z, +2h.")]
 TimeZone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="An IANA name such as Europe/Berlin.")]
+Gap = Annotated[
+    str | None, typer.Option("--gap", help="Times that clocks skip in spring: after (one run at the end), skip.")
+]
+Fold = Annotated[str | None, typer.Option("--fold", help="Times that come twice in autumn: first, both.")]
 Jitter = Annotated[str | None, typer.Option("--jitter", metavar="TIME", help="Run up to so much later: 30, 5m.")]
 Start = Annotated[str | None, typer.Option("--start", metavar="TIME", help="Not before.")]
 End = Annotated[str | None, typer.Option("--end", metavar="TIME", help="Not after.")]
@@ -30,6 +34,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     every: str | None = None
     at: str | None = None
     tz: str | None = None
+    gap: str | None = None
+    fold: str | None = None
     start: str | None = None
     end: str | None = None
     jitter: str | None = None
@@ -39,6 +45,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         said = {
             "schedule": self._when(now),
             "timezone": self.tz,
+            "gap": self.gap,
+            "fold": self.fold,
             "start": moment(self.start, now, "--start") if self.start else None,
             "end": moment(self.end, now, "--end") if self.end else None,
             "jitter": length(self.jitter, "--jitter") if self.jitter else None,

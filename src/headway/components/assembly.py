@@ -14,8 +14,9 @@ from headway.components.schedule import ScheduleJob
 from headway.components.shapes import ErrorShape
 from headway.components.status import GetJobs
 from headway.kinds.bodies import Bodies
-from headway.kinds.contract import Kind
+from headway.kinds.contract import Kind, Safe
 from headway.model.errors import ConfigurationError, NotServed
+from headway.observe import trail
 
 ALL = ("create", "schedule", "cancel", "status")
 TYPES = (CreateJob.handles, ScheduleJob.handles, CancelJob.handles, GetJobs.handles)
@@ -36,6 +37,7 @@ class Components:
             return handled
         if message.type in TYPES:
             raise NotServed(f"this process runs no component for {message.type}: {', '.join(self._components)} only")
+        trail.received(self.named(message.type), type=message.type, job_id=None, correlation_id=message.correlation_id)
         return Handled({"ok": False, "error": _unknown(message.type)})
 
     def named(self, type_: str) -> str:
@@ -44,18 +46,32 @@ class Components:
         return component.name if component else "none"
 
 
-def assemble(reach: Reach, kinds: Mapping[str, Kind], clock: Clock, only: Collection[str] = ALL) -> Components:
-    """The components with these names, over this way to a store. Raises ConfigurationError."""
+def components_of(names: str | None) -> tuple[str, ...]:
+    """Components as a flag names them, one behind the other; all of them if it is not given."""
+    return ALL if names is None else tuple(name.strip() for name in names.split(","))
+
+
+def assemble(  # noqa: PLR0913 - all that a process lends its components
+    reach: Reach,
+    kinds: Mapping[str, Kind],
+    clock: Clock,
+    only: Collection[str] = ALL,
+    *,
+    safe: Safe | None = None,
+    output: str | None = None,
+) -> Components:
+    """The components with these names, over this way to a store. `output` is where output is kept, if not there.
+    Raises ConfigurationError."""
     unknown = sorted(set(only).difference(ALL))
     if unknown or not only:
         wrong = f"there is no component {unknown[0]!r}" if unknown else "no component is named"
         raise ConfigurationError(f"{wrong}: use some of {', '.join(ALL)}")
     announced = Announced(lambda: reach.call(lambda store: store.functions()), clock)
     every: dict[str, Component] = {
-        "create": CreateJob(reach, Bodies(kinds, announced), Names(reach, clock)),
+        "create": CreateJob(reach, Bodies(kinds, announced, safe), Names(reach, clock)),
         "schedule": ScheduleJob(reach),
         "cancel": CancelJob(reach),
-        "status": GetJobs(reach),
+        "status": GetJobs(reach, output),
     }
     return Components([every[name] for name in ALL if name in only])
 

@@ -6,7 +6,9 @@ sends SCHEDULE, so that another process may take it from there; should that get 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from uuid import UUID
 
 from headway.components.identity import Names
 from headway.components.messages import Handled, Message, Reach, answered
@@ -15,8 +17,8 @@ from headway.kinds.bodies import Asked, Bodies, Origin
 from headway.model.errors import HeadwayError
 from headway.model.job import Accepted, Submission
 from headway.model.states import State
-from headway.observe import trail
-from headway.store.contract import Jobs
+from headway.observe import metrics, series, trail
+from headway.store.contract import Jobs, Store
 from headway.store.scripts.submit import Answer
 
 CREATE = "create"
@@ -26,10 +28,35 @@ SCHEDULE = "schedule"
 async def create_jobs(store: Jobs, batch: Sequence[Submission], *, partial: bool = True) -> list[Answer]:
     """Store jobs, one answer each, in order. Not `partial`: all or none, and the first error is raised."""
     answers = await store.submit(batch, partial=partial)
+    if metrics.counting():
+        _count(batch, answers)
     if trail.heard():
         for job, answer in zip(batch, answers, strict=True):
             _tell(job, answer)
     return answers
+
+
+async def run_schedule(store: Store, schedule_id: UUID, job_id: UUID, *, by: str | None) -> Accepted:
+    """One job of a schedule at once, beside its timetable. Raises what stands in its way."""
+    answer = await store.run_schedule(schedule_id, job_id, by=by)
+    if not isinstance(answer, Accepted):
+        raise answer
+    if metrics.counting() and not answer.earlier:
+        [job] = await store.get([job_id])
+        if job is not None:
+            series.jobs_submitted.add((job.kind, job.queue))
+    return answer
+
+
+def _count(batch: Sequence[Submission], answers: Sequence[Answer]) -> None:
+    series.batch_size.observe((len(batch),), ("submit",))
+    new = Counter(
+        (job.kind, job.queue)
+        for job, answer in zip(batch, answers, strict=True)
+        if isinstance(answer, Accepted) and not answer.earlier
+    )
+    for labels, number in new.items():
+        series.jobs_submitted.add(labels, number)
 
 
 def _tell(job: Submission, answer: Answer) -> None:
@@ -62,6 +89,7 @@ class CreateJob:
             by=message.by,
             id=await self._names.of(message),
             correlation_id=message.correlation_id,
+            traceparent=message.traceparent,
             broker=True,
             staged=True,
         )
@@ -79,9 +107,16 @@ async def shaped(reach: Reach, asked: Asked, accepted: Accepted) -> JobShape:
         [record] = await reach.call(lambda store: store.get([accepted.job_id]))
     return job_shape(
         record or record_of(asked.submission, accepted),
-        warnings=(*asked.warnings, *accepted.warnings),
+        warnings=(*asked.warnings, *accepted.warnings, *late(asked.submission, accepted)),
         deduplicated=accepted.deduplicated,
     )
+
+
+def late(job: Submission, accepted: Accepted) -> tuple[str, ...]:
+    """What to tell somebody who asked for a time that has been."""
+    if job.run_at is None or job.run_at >= accepted.created_at or accepted.earlier:
+        return ()
+    return (f"run_at {job.run_at.isoformat()} has passed already: the job runs as soon as its turn comes",)
 
 
 def _next(message: Message, job: Submission, accepted: Accepted) -> tuple[Message, ...]:

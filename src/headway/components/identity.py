@@ -4,13 +4,16 @@
 2. It hasn't, but the `message_id` is such a UUID: then that is the id.
 3. It is another text: an id is derived from it. Jobs are listed, claimed and pruned in the order of the time in their
    ids, so the derived one needs a time too, and it must be the same whenever the message comes again. It is the hour in
-   which the message was first seen: the ids it would have had in the hours before are looked for first.
+   which the message was first seen: the ids it would have had in the hours before are looked for first. Of two
+   deliveries that two processes act on at the same moment, one before and one after the full hour, neither sees the
+   other: they are two jobs. Who can't have that chooses the id.
 4. There is none: each message is a job of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -38,9 +41,7 @@ class Names:
 
     async def _derived(self, message_id: str) -> UUID:
         ids = candidates(message_id, self._clock.now())
-        found = await self._reach.call(lambda store: store.get(ids))
-        # The first of them is of the next hour: another process's clock may be ahead of ours.
-        return next((job_id for job_id, job in zip(ids, found, strict=True) if job), ids[1])
+        return chosen(ids, await self._reach.call(lambda store: store.get(ids)))
 
 
 def candidates(message_id: str, now: datetime) -> list[UUID]:
@@ -48,6 +49,12 @@ def candidates(message_id: str, now: datetime) -> list[UUID]:
     hour = int(now.timestamp()) // HOUR
     same = hashlib.blake2b(message_id.encode(), digest_size=10).digest()
     return [_uuid7((hour + 1 - ago) * HOUR * 1000, same) for ago in range(REMEMBERED + 2)]
+
+
+def chosen(ids: Sequence[UUID], found: Sequence[object | None]) -> UUID:
+    """The one of these candidates that was given; if nothing was found of any, that of this hour."""
+    # The first of them is of the next hour: another process's clock may be ahead of ours.
+    return next((made for made, each in zip(ids, found, strict=True) if each), ids[1])
 
 
 def _uuid7(milliseconds: int, same: bytes) -> UUID:

@@ -29,6 +29,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The job's, chosen by the client; of a CREATE."""
     message_id: str | None = None
     correlation_id: str | None = None
+    traceparent: str | None = None
+    """The span in which it was sent."""
     by: str | None = None
     """On whose behalf."""
     redelivered: bool = False

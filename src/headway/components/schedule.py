@@ -17,6 +17,7 @@ from headway.components.verdicts import sole, told
 from headway.kinds.body import A_TIME, Time
 from headway.kinds.reading import read
 from headway.model.errors import IllegalMove, InvalidRequest
+from headway.model.moments import check_moment
 from headway.store.contract import Jobs
 from headway.store.scripts.cancel import Verdict
 
@@ -31,7 +32,9 @@ async def schedule_jobs(
     by: str | None,
     correlation_id: str | None = None,
 ) -> list[Verdict]:
-    """Let jobs go that were created before or are on hold, at once or at `run_at`."""
+    """Let jobs go that were created before or are on hold, at once or at `run_at`. Raises InvalidRequest."""
+    if run_at is not None:
+        check_moment("run_at", run_at, InvalidRequest)
     return told(SCHEDULE, ids, await store.schedule(ids, run_at, by=by), correlation_id)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -54,11 +55,16 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     hold: bool
     created_by: str | None
     correlation_id: str | None
+    traceparent: str | None
+    """The span in which it was submitted."""
     result_url: str | None
     output_url: str | None
     output_location: str | None
-    """Where its output lies if not in the store."""
+    """Where its output lies if not in the store; told where the job stands alone, not in lists."""
     warnings: tuple[str, ...]
+    script_sha256: str | msgspec.UnsetType = msgspec.UNSET
+    """Only of a script, where the job stands alone."""
+    script_size: int | msgspec.UnsetType = msgspec.UNSET
     deduplicated: bool | msgspec.UnsetType = msgspec.UNSET
     """Only in the answer to a submission for which this earlier job stands."""
 
@@ -74,9 +80,8 @@ class ErrorShape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def job_shape(job: JobRecord, *, warnings: Sequence[str] = (), deduplicated: bool = False) -> JobShape:
     """The job as it is shown."""
-    told = {name: getattr(job, name) for name in _TOLD}
     return JobShape(
-        **told,
+        **dict(zip(_TOLD, _told(job), strict=True)),
         max_attempts=job.retry.max_attempts if job.retry else 1,
         result_url=f"{API}/jobs/{job.id}/result" if job.state is State.COMPLETED else None,
         output_url=f"{API}/jobs/{job.id}/output" if job.attempt else None,
@@ -87,6 +92,7 @@ def job_shape(job: JobRecord, *, warnings: Sequence[str] = (), deduplicated: boo
 
 
 _TOLD = tuple(name for name in JobShape.__struct_fields__ if name in JobRecord.__struct_fields__)
+_told = attrgetter(*_TOLD)
 
 
 def error_shape(error: HeadwayError) -> ErrorShape:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from headway.model.job import Moved
-from headway.observe import trail
+from headway.model.states import State
+from headway.observe import series, trail
 from headway.store.scripts.cancel import Verdict
 
 
 def told(component: str, ids: Sequence[UUID], verdicts: list[Verdict], correlation_id: str | None) -> list[Verdict]:
     """The verdicts, with every change told in the log."""
+    series.jobs_withdrawn.add(("cancelled",), sum(map(_withdrawn, verdicts)))
     if trail.heard():
         for job_id, verdict in zip(ids, verdicts, strict=True):
             if isinstance(verdict, Moved) and verdict.before is not verdict.state:
@@ -19,6 +21,11 @@ def told(component: str, ids: Sequence[UUID], verdicts: list[Verdict], correlati
                     component, job_id, before=verdict.before, after=verdict.state, correlation_id=correlation_id
                 )
     return verdicts
+
+
+def _withdrawn(verdict: Verdict) -> bool:
+    """Cancelled before it began."""
+    return isinstance(verdict, Moved) and not verdict.before.terminal and verdict.state is State.CANCELLED
 
 
 def sole(verdicts: Sequence[Verdict]) -> Moved:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from headway.executors.contract import Executor, Setup
+from headway.executors.contract import Executor, MissingExtra, Setup
+from headway.observe.logs import get_logger
 
 GROUP = "headway.executors"
+
+log = get_logger("headway.worker")
 
 
 def kinds() -> list[str]:
@@ -15,5 +18,11 @@ def kinds() -> list[str]:
 
 
 def make_executors(setup: Setup) -> dict[str, Executor]:
-    """An executor for every kind that is installed."""
-    return {point.name: point.load()(setup) for point in entry_points(group=GROUP)}
+    """An executor for every kind that is installed; one whose libraries are missing is left to other workers."""
+    made: dict[str, Executor] = {}
+    for point in entry_points(group=GROUP):
+        try:
+            made[point.name] = point.load()(setup)
+        except MissingExtra as missing:
+            log.info("worker.kind_left_out", kind=point.name, why=str(missing))
+    return made

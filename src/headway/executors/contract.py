@@ -8,23 +8,30 @@ then polled) or `Scheduled` (it is polled again after a while). It raises nothin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextvars import ContextVar, Token
-from typing import Any, Protocol
+from datetime import datetime
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from headway.clock import Clock
+from headway.model.errors import ConfigurationError
 from headway.model.job import Claim, ErrorInfo, Progress
+from headway.model.result import About
 from headway.model.retry import Failure, Retry
+from headway.model.sealed import Attachment, Credential
+from headway.model.target import Target
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """The job is done; its result as JSON, or None."""
+    """The job is done; its result, or None. It is JSON, unless `about` says otherwise."""
 
     result: bytes | None = None
+    about: About | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +40,10 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorInfo
     failure: Failure
     permanent: bool = False
+    not_before: float = 0.0
+    """Seconds that the next attempt must wait at least, because a server said so."""
+    result: bytes | None = None
+    """What is known of it all the same, as JSON; kept if it is not tried again."""
 
 
 class TimedOut(msgspec.Struct, frozen=True):
@@ -92,6 +103,8 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
 
     timeout: float | None = None
     retry: Retry = Retry()
+    light: bool = False
+    """Such jobs do nothing but wait for others: many of them fit into one slot of a worker."""
 
 
 class Executor(Protocol):
@@ -116,6 +129,48 @@ class Executor(Protocol):
         """The worker stops: let go of threads, processes and connections."""
 
 
+class MissingExtra(ConfigurationError):
+    """An executor needs libraries that aren't installed; the worker does without this kind."""
+
+
+def require(library: str, *, extra: str) -> None:
+    """For an executor that imports a library with its first job only: a worker that gets none needs no memory for it.
+    Raises MissingExtra."""
+    if find_spec(library) is None:
+        raise MissingExtra(f"{library} is not installed: pip install 'headway[{extra}]'")
+
+
+@runtime_checkable
+class Mindful(Protocol):
+    """An executor that keeps something until the end of an attempt is recorded."""
+
+    def recorded(self, claim: Claim) -> None:
+        """The store knows how this attempt ended."""
+
+
+class Secrets(Protocol):
+    """What an executor may ask the vault for."""
+
+    async def reveal(self, name: str) -> bytes:
+        """The value of a named secret. Raises SecretNotFound, or VaultLocked where this worker has not got the key."""
+
+    async def replaced(self, names: Collection[str], since: datetime) -> list[str]:
+        """Which of these secrets have got another value since then."""
+
+    async def attachments(self, owner_id: UUID) -> list[Attachment]:
+        """What a job has, by reference."""
+
+    async def content(self, attachment: Attachment, address: str = "") -> bytes:
+        """What is attached; a credential only for the address that it was entered for. Raises AttachmentNotFound,
+        SealBroken, VaultLocked."""
+
+    async def destination(self, named: UUID | str) -> tuple[Target, Credential | None]:
+        """A target, and what opens it. Raises TargetNotFound, VaultLocked."""
+
+    def credential(self, content: bytes) -> Credential:
+        """The credential that is the content of an attachment."""
+
+
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker hands to the makers of its executors (entry points of `headway.executors`)."""
 
@@ -128,6 +183,27 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """Where child processes find the app: `module:attribute`."""
     on_stuck: Callable[[Claim], None] = lambda claim: None
     """Called when a job can't be stopped: its slot stays held, and the worker's process is to be replaced."""
+    store: Any = None
+    """The worker's store (`headway.store.contract.Store`), for kinds that keep more than a job and its result."""
+    secrets: Secrets | None = None
+    """The vault, for kinds that use secrets by name."""
+    outputs: Any = None
+    """Where output and artifacts are kept (`headway.output.contract.Outputs`)."""
+    own: tuple[Any, ...] = ()
+    """Where the service itself listens (`headway.outgoing.guard.Endpoint`): no request may go there."""
+    shared: dict[str, Any] = {}
+    """What executors of one worker have in common, by names of their own."""
+
+
+LOG = "log"
+"""The stream of output that is no script's."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A piece of output."""
+
+    stream: str
+    data: bytes
 
 
 class Context:
@@ -136,14 +212,17 @@ class Context:
     `emit` takes a progress report or a piece of output; the worker stores them under the claim's token.
     """
 
-    __slots__ = ("_cancelled", "_claim", "_emit", "alone", "timeout")
+    __slots__ = ("_cancelled", "_claim", "_emit", "alone", "kept", "leaving", "timeout")
 
     def __init__(
-        self, claim: Claim, *, timeout: float | None, emit: Callable[[Progress | bytes], None], alone: bool = False
+        self, claim: Claim, *, timeout: float | None, emit: Callable[[Progress | Written], None], alone: bool = False
     ) -> None:
         self._claim = claim
         self._emit = emit
         self._cancelled = False
+        self.kept: Callable[[], None] | None = None
+        self.leaving = False
+        """The job only leaves this worker: what lives outside of it may go on, for the next attempt to find."""
         self.timeout = timeout
         self.alone = alone
         """To be run in a fresh child process: the job is suspected of killing its worker."""
@@ -175,27 +254,42 @@ class Context:
         """Say how far the job is."""
         self._emit(Progress(done, total, text))
 
-    def write(self, output: bytes) -> None:
+    def write(self, output: bytes, stream: str = LOG) -> None:
         """Add to the job's output."""
-        self._emit(output)
+        self._emit(Written(stream, output))
+
+    def keep(self, let_go: Callable[[], None]) -> None:
+        """Call this once when the attempt is over and its end recorded: what it brings is held in memory until then."""
+        self.kept = let_go
 
     @property
     def log(self) -> Any:
         """A logger whose lines are the job's output: `current().log.info("sent", to=address)`."""
-        return _job_log
+        return _job_log()
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, *, leaving: bool = False) -> None:
         """Called by the worker."""
         self._cancelled = True
+        self.leaving = leaving
 
 
-# Through the standard library's logging, where what jobs log is taken for their output.
-_job_log = structlog.wrap_logger(
-    logging.getLogger("headway.job"),
-    processors=[structlog.stdlib.filter_by_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
-    wrapper_class=structlog.stdlib.BoundLogger,
-)
-logging.getLogger("headway.job").setLevel(logging.DEBUG)
+_jobs = logging.getLogger("headway.job")
+# At once: jobs that log below this name by themselves need no structlog, and what they log is output at any level.
+_jobs.setLevel(logging.DEBUG)
+
+
+@cache
+def _job_log() -> Any:
+    """Through the standard library's logging, where what jobs log is taken for their output."""
+    # Imported with the first line that a job logs: programs that only submit need not wait for it.
+    import structlog
+
+    return structlog.wrap_logger(
+        _jobs,
+        processors=[structlog.stdlib.filter_by_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+
 
 _current: ContextVar[Context] = ContextVar("headway_current")
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from headway.kinds.body import COMMON, Common
-from headway.kinds.contract import Functions, Kind
+from headway.kinds.contract import Functions, Kind, Prepared, Safe
 from headway.kinds.reading import names, read, refuse_unknown
-from headway.model.errors import InvalidJob
+from headway.model.errors import ConfigurationError, InvalidJob, TooLarge
 from headway.model.job import OnParentFailure, Submission
+from headway.model.sealed import CREDENTIAL, FILE, Attachment, Enclosed
 from headway.options import Base, build
 
 UUID7 = 7
@@ -26,8 +27,11 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID | None = None
     """The job's, if it stands beside the body."""
     correlation_id: str | None = None
+    traceparent: str | None = None
     broker: bool = False
     """It has come through a broker: nothing private may be in it."""
+    exposed: bool = False
+    """It has come over a line that others can read: the same."""
     staged: bool = False
     """To be stored as `creating`: a SCHEDULE follows."""
 
@@ -37,39 +41,68 @@ class Asked(msgspec.Struct, frozen=True):
 
     submission: Submission
     warnings: tuple[str, ...] = ()
+    kept: tuple[tuple[tuple[str, ...], UUID], ...] = ()
+    """Places in the body whose content is kept apart, as an attachment with this id."""
 
 
 class Bodies:
     """Makes submissions of the bodies of all kinds."""
 
-    def __init__(self, kinds: Mapping[str, Kind], functions: Functions) -> None:
+    def __init__(self, kinds: Mapping[str, Kind], functions: Functions, safe: Safe | None = None) -> None:
         self._kinds = kinds
         self._functions = functions
+        self._safe = safe
 
     async def read(self, body: Mapping[str, Any], origin: Origin) -> Asked:
         """The submission that a body asks for. Raises InvalidJob, which names the field to mend."""
-        kind = self._kind(body.get("kind"))
-        if origin.broker:
-            _refuse_private(kind, body)
+        kind = self.kind(body.get("kind"))
+        _refuse_private(kind.private.intersection(body), origin)
         own = {name: value for name, value in body.items() if name not in COMMON}
         fields = _fields(kind, own)
-        said = read(Common, {name: value for name, value in body.items() if name in COMMON}).options()
-        fixed = {"staged": origin.staged and _may_be_staged(said), "fingerprint": fingerprint(body)}
-        return await self._asked(kind, fields, said | _from(origin, said), fixed)
+        common = {name: value for name, value in body.items() if name in COMMON}
+        # Most say no more than their kind, which is known by now.
+        said = read(Common, common).options() if len(common) > 1 else {}
+        fixed: dict[str, Any] = {"staged": origin.staged and _may_be_staged(said)}
+        prepared = await kind.prepare(fields, self._functions)
+        _refuse_private({asked.at[0] for asked in prepared.attachments if isinstance(asked, Enclosed)}, origin)
+        fixed["fingerprint"] = fingerprint(_without_credentials(body, prepared))
+        return await self._asked(kind, prepared, said | _from(origin, said), fixed)
 
     async def of_kind(self, kind: Kind, fields: Mapping[str, Any], options: Mapping[str, Any]) -> Asked:
         """The submission of a kind's own fields, with options as the library takes them."""
-        return await self._asked(kind, _fields(kind, fields), options, {})
+        prepared = await kind.prepare(_fields(kind, fields), self._functions)
+        return await self._asked(kind, prepared, options, {})
 
-    async def _asked(self, kind: Kind, fields: Any, options: Mapping[str, Any], fixed: Mapping[str, Any]) -> Asked:
-        prepared = await kind.prepare(fields, self._functions)
+    async def _asked(
+        self, kind: Kind, prepared: Prepared, options: Mapping[str, Any], fixed: Mapping[str, Any]
+    ) -> Asked:
         name = options.get("name") or prepared.name
         if name is None:
             raise InvalidJob(f"a job of kind {kind.name!r} needs a name", field="name")
-        base = Base(kind=kind.name, name=name, fields={**prepared.fields, **fixed}, dedupe=prepared.dedupe)
-        return Asked(build(base, prepared.payload, options), prepared.warnings)
+        attachments = await self._attached(prepared)
+        fields = {**prepared.fields, **fixed, "attachments": attachments}
+        base = Base(kind=kind.name, name=name, fields=fields, dedupe=prepared.dedupe, dedupe_key=prepared.dedupe_key)
+        places = zip(prepared.attachments, attachments, strict=True)
+        kept = tuple((asked.at, each.id) for asked, each in places if asked.at)
+        return Asked(build(base, prepared.payload, options), prepared.warnings, kept)
 
-    def _kind(self, name: object) -> Kind:
+    async def _attached(self, prepared: Prepared) -> tuple[Attachment, ...]:
+        if not prepared.attachments and prepared.target is None:
+            return ()
+        if self._safe is None:
+            raise ConfigurationError("jobs with scripts, files or credentials can't be made here: there is no vault")
+        if prepared.target is not None:
+            await self._safe.require_target(prepared.target)
+        attached = tuple([await self._safe.attach(asked) for asked in prepared.attachments])
+        if prepared.check is not None:
+            await prepared.check(await self._safe.content(attached[0]))
+        size = sum(each.size for each in attached if each.role == FILE)
+        if prepared.files_limit is not None and size > prepared.files_limit:
+            raise TooLarge(f"the files take {size:,} bytes, the limit is {prepared.files_limit:,}", field="files")
+        return attached
+
+    def kind(self, name: object) -> Kind:
+        """The kind of that name. Raises InvalidJob."""
         if isinstance(name, str) and name in self._kinds:
             return self._kinds[name]
         wrong = "kind is missing" if name is None else f"there is no kind {name!r}"
@@ -80,6 +113,28 @@ def fingerprint(body: Mapping[str, Any]) -> bytes:
     """Equal for equal bodies, in whatever order their fields stand."""
     content = {name: value for name, value in body.items() if name != "id"}
     return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).digest()
+
+
+def _without_credentials(body: Mapping[str, Any], prepared: Prepared) -> Mapping[str, Any]:
+    """A digest of a body that is known but for a password would tell the password to whoever tries them all."""
+    for asked in prepared.attachments:
+        if isinstance(asked, Enclosed) and asked.role == CREDENTIAL and asked.at:
+            body = replaced(body, asked.at, None)
+    return body
+
+
+def replaced(body: Mapping[str, Any], at: Sequence[str], value: Any) -> dict[str, Any]:
+    """The body with another value at a place; the body itself stays as it is. Parts of a list are named by number."""
+    changed: dict[str, Any] = _put(body, at, value)
+    return changed
+
+
+def _put(part: Any, at: Sequence[str], value: Any) -> Any:
+    if not at:
+        return value
+    if isinstance(part, list):
+        return [_put(each, at[1:], value) if str(index) == at[0] else each for index, each in enumerate(part)]
+    return {**part, at[0]: _put(part.get(at[0], {}), at[1:], value)}
 
 
 def _fields(kind: Kind, own: Mapping[str, Any]) -> Any:
@@ -99,7 +154,12 @@ def _from(origin: Origin, said: Mapping[str, Any]) -> dict[str, Any]:
             f"{job_id} is no UUID of version 7: jobs are sorted by the time in their ids; leave it out to be given one",
             field="id",
         )
-    told = {"id": job_id, "created_by": origin.by, "correlation_id": origin.correlation_id}
+    told = {
+        "id": job_id,
+        "created_by": origin.by,
+        "correlation_id": origin.correlation_id,
+        "traceparent": origin.traceparent,
+    }
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -110,10 +170,12 @@ def _may_be_staged(said: Mapping[str, Any]) -> bool:
     return not said.get("hold") and not held_by_parents
 
 
-def _refuse_private(kind: Kind, body: Mapping[str, Any]) -> None:
-    private = sorted(kind.private.intersection(body))
-    if private:
+def _refuse_private(fields: Collection[str], origin: Origin) -> None:
+    """Scripts, files and credentials don't travel where others could read them."""
+    if fields and (origin.broker or origin.exposed):
+        private = sorted(fields)
+        where = "a broker" if origin.broker else "a line that is not encrypted"
         raise InvalidJob(
-            f"{private[0]} is not taken from a broker, where others could read it: submit this job over HTTPS",
+            f"{private[0]} is not taken from {where}, where others could read it: submit this job over HTTPS",
             field=private[0],
         )

@@ -21,6 +21,7 @@ from headway.model.retry import Retry, Rule
 
 Time = Annotated[datetime, Meta(tz=True)]
 Seconds = Annotated[float, Meta(ge=0)]
+Limit = Annotated[float, Meta(gt=0)]
 
 A_TIME = 'a time with its zone, such as "2030-01-31T12:00:00Z"'
 _RETRY = (
@@ -61,7 +62,7 @@ class Common(msgspec.Struct, kw_only=True):
     key: Annotated[str | UnsetType, Meta(description="a text that jobs in each other's way share")] = UNSET
     run_at: Annotated[Time | UnsetType | None, Meta(description=A_TIME)] = UNSET
     delay: Annotated[Seconds | UnsetType, Meta(description="seconds from now, in the place of run_at")] = UNSET
-    timeout: Annotated[Seconds | UnsetType | None, Meta(description="seconds, or null for no limit")] = UNSET
+    timeout: Annotated[Limit | UnsetType | None, Meta(description="more than 0 seconds, or null for no limit")] = UNSET
     retry: Annotated[RetryBody | UnsetType | None, Meta(description=_RETRY)] = UNSET
     on_conflict: Annotated[OnConflict | UnsetType, Meta(description=f"one of {', '.join(OnConflict)}")] = UNSET
     dedupe: Annotated[Window | Seconds | bool | UnsetType | None, Meta(description=_DEDUPE)] = UNSET
@@ -80,8 +81,6 @@ class Common(msgspec.Struct, kw_only=True):
         said = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not UNSET}
         if said.get("run_at", UNSET) is None:
             del said["run_at"]
-        if "run_at" in said and "delay" in said:
-            raise InvalidJob("run_at and delay are both given: give one of them", field="delay")
         if "dedupe" in said:
             said["dedupe"] = _dedupe(said["dedupe"])
         return said
@@ -97,5 +96,7 @@ def _dedupe(said: Window | float | bool | None) -> Dedupe | float | None:
     if said is None or said is False:
         return None
     if isinstance(said, Window):
+        if said.key is not None and "\0" in said.key:
+            raise InvalidJob("dedupe.key must not contain the character U+0000", field="dedupe.key")
         return said.window if said.key is None else Dedupe(said.key, said.window)
     return said

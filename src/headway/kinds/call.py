@@ -16,7 +16,7 @@ from headway.kinds.contract import Functions, Prepared
 from headway.kinds.schema import misfit
 from headway.model.errors import InvalidJob
 from headway.model.worker import FunctionInfo
-from headway.options import base_of_call
+from headway.options import Base, base_of_call
 
 
 class CallFields(msgspec.Struct, kw_only=True):
@@ -34,14 +34,25 @@ class CallKind:
     fields: type[msgspec.Struct] | None = CallFields
     private: frozenset[str] = frozenset()
 
+    def __init__(self) -> None:
+        self._bases: dict[str, tuple[FunctionInfo, Base]] = {}
+
     async def prepare(self, fields: CallFields, functions: Functions) -> Prepared:
         known = await functions.function(fields.function)
         if known is None:
             return Prepared(payload=_payload(fields), name=fields.function, warnings=(_unknown(fields.function),))
-        base = base_of_call(known.name, msgspec.convert(known.defaults, Options), known.code_version)
+        base = self._base(known)
         return Prepared(
             payload=_payload(_arranged(fields, known)), name=known.name, fields=base.fields, dedupe=base.dedupe
         )
+
+    def _base(self, known: FunctionInfo) -> Base:
+        """Made once of what was announced."""
+        made = self._bases.get(known.name)
+        if made is None or made[0] is not known:
+            base = base_of_call(known.name, msgspec.convert(known.defaults, Options), known.code_version)
+            made = self._bases[known.name] = (known, base)
+        return made[1]
 
 
 def _payload(call: CallFields) -> str:

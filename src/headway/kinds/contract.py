@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
 from headway.model.job import Dedupe
+from headway.model.sealed import Attachment, Enclosed, Shared
 from headway.model.worker import FunctionInfo
 
 
@@ -15,6 +16,19 @@ class Functions(Protocol):
     """The functions that workers have announced."""
 
     async def function(self, name: str) -> FunctionInfo | None: ...
+
+
+class Safe(Protocol):
+    """Where a job's scripts, files and credentials go (`headway.vault.vault.Vault`)."""
+
+    async def content(self, attachment: Attachment) -> bytes:
+        """What is attached. Raises AttachmentNotFound, SealBroken, VaultLocked."""
+
+    async def attach(self, asked: Enclosed | Shared) -> Attachment:
+        """Raises AttachmentNotFound, JobNotFound, VaultLocked."""
+
+    async def require_target(self, named: str) -> None:
+        """Raises TargetNotFound."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +41,18 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     fields: Mapping[str, Any] = {}
     """Fields of `Submission`, such as `timeout` and `retry`."""
     dedupe: Dedupe | float | None = None
+    dedupe_key: str | None = None
+    """What jobs that ask for the same have in common; None: their name and payload."""
     warnings: tuple[str, ...] = ()
+    attachments: tuple[Enclosed | Shared, ...] = ()
+    """Scripts, files and credentials of the job. They are sealed, stored with it, and given to its executor by
+    `Setup.secrets`; the payload must not hold them."""
+    files_limit: int | None = None
+    """Bytes that the files among them may have together."""
+    check: Callable[[bytes], Awaitable[None]] | None = None
+    """Looks at the first of them, where that is in the store already. Raises InvalidJob."""
+    target: str | None = None
+    """The name of a target that must be there."""
 
 
 class Kind(Protocol):

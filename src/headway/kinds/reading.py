@@ -6,12 +6,14 @@ import difflib
 import re
 import typing
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from headway.model.errors import InvalidJob
+from headway.model.moments import check_moment
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -19,18 +21,22 @@ _PLACE = re.compile(r" - at `\$(?P<path>[^`]*)`")
 _LACKING = re.compile(r"Object (?P<how>missing required|contains unknown) field `(?P<field>[^`]*)`")
 
 
-def read(form: type[T], given: Mapping[str, Any], error: type[InvalidJob] = InvalidJob) -> T:
-    """The struct that `given` stands for. Raises `error`."""
+def read(form: type[T], given: Mapping[str, Any], error: type[InvalidJob] = InvalidJob, *, strict: bool = True) -> T:
+    """The struct that `given` stands for. Raises `error`. Not `strict`: texts may stand for numbers and the like."""
     refuse_unknown(given, names(form), error)
     try:
-        return msgspec.convert(given, form)
+        made = msgspec.convert(given, form, strict=strict)
     except msgspec.ValidationError as misfit:
-        raise _refusal(form, str(misfit), error) from None
+        raise refused(form, misfit, error) from None
+    for field, name in timed(form):
+        if isinstance(moment := getattr(made, field), datetime):
+            check_moment(name, moment, error)
+    return made
 
 
 def refuse_unknown(given: Collection[str], known: Collection[str], error: type[InvalidJob] = InvalidJob) -> None:
     """A field that nobody reads is a field that somebody counts on in vain."""
-    unknown = sorted(set(given).difference(known))
+    unknown = sorted(name for name in given if name not in known)
     if unknown:
         near = difflib.get_close_matches(unknown[0], known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(known))}"
@@ -40,6 +46,15 @@ def refuse_unknown(given: Collection[str], known: Collection[str], error: type[I
 def names(form: type[msgspec.Struct]) -> tuple[str, ...]:
     """The fields of a struct as they are written in JSON."""
     return form.__struct_encode_fields__
+
+
+@cache
+def timed(form: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """The fields that may be times, as they are called and as they are written: which times are known is no matter of
+    types."""
+    hints = typing.get_type_hints(form)
+    written = zip(form.__struct_fields__, form.__struct_encode_fields__, strict=True)
+    return tuple((field, name) for field, name in written if "datetime" in str(hints[field]))
 
 
 @cache
@@ -56,8 +71,9 @@ def _descriptions(hint: Any) -> Iterator[str]:
             yield note.description
 
 
-def _refusal(form: type[msgspec.Struct], words: str, error: type[InvalidJob]) -> InvalidJob:
+def refused(form: type[msgspec.Struct], misfit: msgspec.ValidationError, error: type[InvalidJob]) -> InvalidJob:
     """msgspec's words name place and type; what is wanted there is ours to say."""
+    words = str(misfit)
     place = _PLACE.search(words)
     path = re.sub(r"\[[^\]]*\]", "", place["path"]).removeprefix(".") if place else ""
     said = _PLACE.sub("", words)

@@ -57,6 +57,8 @@ def _fits_itself(value: Any, schema: Schema, root: Schema) -> bool:
     kind = schema.get("type")
     if kind is not None and not _TYPES[kind](value):
         return False
+    if _RULES.keys().isdisjoint(schema):
+        return True
     return all(rule(value, schema[word]) for word, rule in _RULES.items() if word in schema)
 
 

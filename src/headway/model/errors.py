@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
@@ -35,6 +36,10 @@ class TooLarge(InvalidJob):
     code = "too_large"
 
 
+class NotStorable(InvalidRequest):
+    """The store can't take this very content, such as U+0000 in a text on PostgreSQL: it would be refused again."""
+
+
 class InvalidSchedule(HeadwayError):
     """A schedule can't be accepted as it is; `field` names the part to mend."""
 
@@ -45,25 +50,80 @@ class InvalidSchedule(HeadwayError):
         self.field = field
 
 
+class SecretNotFound(HeadwayError):
+    """A job or a target refers to a secret that isn't there."""
+
+    code = "secret_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no secret {name!r}: make it with `headway secrets set {name}`, or mend its name")
+        self.name = name
+
+
+class VaultLocked(HeadwayError):
+    """This process has not got the key that secrets are sealed with. Another may have it."""
+
+    code = "vault_locked"
+
+
+class VaultKeyRetired(HeadwayError):
+    """Something was sealed with a key that has been replaced meanwhile."""
+
+    code = "unavailable"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"the vault's key was changed at this very moment (from {key_id}): try again")
+        self.key_id = key_id
+
+
+class SealBroken(HeadwayError):
+    """Sealed content was changed, or stands where it doesn't belong: it can't be opened."""
+
+    code = "seal_broken"
+
+
+class AttachmentNotFound(HeadwayError):
+    """What a job was to share with another, or was uploaded for it, is gone."""
+
+    code = "not_found"
+
+    def __init__(self, role: str, name: str) -> None:
+        super().__init__(
+            f"the {role} {name!r} is gone: the job it belonged to was deleted, or it was uploaded more than a day ago "
+            "and never used; give it again"
+        )
+        self.field = role
+
+
+class TargetNotFound(HeadwayError):
+    """There is no such target, or no longer."""
+
+    code = "not_found"
+
+    def __init__(self, target: UUID | str) -> None:
+        super().__init__(f"there is no target {str(target)!r}: see `headway targets list`")
+        self.field = "target"
+
+
 class NameTaken(HeadwayError):
-    """There is a schedule of that name."""
+    """There is a schedule, target, user or token of that name."""
 
     code = "conflict"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is a schedule {name!r} already: choose another name, or change that one")
+    def __init__(self, name: str, what: str = "schedule") -> None:
+        super().__init__(f"there is a {what} {name!r} already: choose another name, or change that one")
         self.field = "name"
 
 
 class VersionConflict(HeadwayError):
-    """A schedule was changed by somebody else since it was read."""
+    """A schedule or a target was changed by somebody else since it was read."""
 
-    code = "conflict"
+    code = "version_conflict"
 
-    def __init__(self, name: str, version: int) -> None:
+    def __init__(self, name: str, version: int | None, what: str = "schedule") -> None:
+        where = "is not at the version that was named" if version is None else f"is at version {version} now"
         super().__init__(
-            f"schedule {name!r} has been changed meanwhile and is at version {version} now: "
-            "read it again, and repeat the change"
+            f"{what} {name!r} has been changed meanwhile and {where}: read it again, and repeat the change"
         )
         self.version = version
 
@@ -77,6 +137,24 @@ class ScheduleNotFound(HeadwayError):
         super().__init__(f"there is no schedule {schedule}: see `headway schedules list`")
 
 
+class UserNotFound(HeadwayError):
+    """There is no such user, or no longer."""
+
+    code = "not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no user {name!r}: see `headway users list`")
+
+
+class TokenNotFound(HeadwayError):
+    """There is no such token, or no longer."""
+
+    code = "not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no token {name!r}: see `headway tokens list`")
+
+
 class UnknownFunction(HeadwayError):
     """No function of that name is registered here."""
 
@@ -84,13 +162,13 @@ class UnknownFunction(HeadwayError):
 
 
 class IdTaken(HeadwayError):
-    """The id belongs to a job with another content."""
+    """The id belongs to a job, or a schedule, with another content."""
 
     code = "conflict"
 
-    def __init__(self, job_id: UUID) -> None:
+    def __init__(self, job_id: UUID, what: str = "job") -> None:
         super().__init__(
-            f"job {job_id} exists with another content: submit with a new id, or repeat exactly the same submission"
+            f"{what} {job_id} exists with another content: submit with a new id, or repeat exactly the same submission"
         )
         self.job_id = self.conflicting_job_id = job_id
 
@@ -114,8 +192,18 @@ class JobNotFound(HeadwayError):
 
     code = "not_found"
 
-    def __init__(self, job_id: UUID) -> None:
+    def __init__(self, job_id: UUID | str) -> None:
         super().__init__(f"there is no job {job_id}: it was never accepted, was deleted, or retention removed it")
+        self.job_id = job_id
+
+
+class JobChanged(HeadwayError):
+    """A job is no longer as it was when it was read."""
+
+    code = "precondition_failed"
+
+    def __init__(self, job_id: UUID) -> None:
+        super().__init__(f"job {job_id} has changed since it was read: read it again, and repeat the change")
         self.job_id = job_id
 
 
@@ -147,6 +235,12 @@ class StoreUnavailable(HeadwayError):
     code = "unavailable"
 
 
+class OutputUnavailable(HeadwayError):
+    """The place for output can't be reached, or refuses."""
+
+    code = "unavailable"
+
+
 class KeyBusy(StoreUnavailable):
     """Another transaction holds the key for too long."""
 
@@ -167,15 +261,95 @@ class ForeignLoop(HeadwayError):
     """A blocking call was made on a running event loop."""
 
 
+# What only the service meets.
+
+
+class Malformed(HeadwayError):
+    """A request that is no request: not JSON, cut off, too deep."""
+
+    code = "malformed"
+
+
+class UnsupportedMediaType(HeadwayError):
+    """A body of a type that isn't taken here."""
+
+    code = "unsupported_media_type"
+
+
+class NotIdentified(HeadwayError):
+    """Nobody has shown who they are, or nobody that is known."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(HeadwayError):
+    """Known, but not allowed to do this."""
+
+    code = "forbidden"
+
+
+class InsecureTransport(HeadwayError):
+    """A secret would travel where others can read it."""
+
+    code = "forbidden"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this takes or shows secrets, and the line is not encrypted: use https:// (HEADWAY_TLS_CERT and "
+            "HEADWAY_TLS_KEY, or a proxy that HEADWAY_TRUSTED_PROXIES names), or call from the machine itself"
+        )
+
+
+class CrossSite(HeadwayError):
+    """Another site's page has made a browser send this."""
+
+    code = "forbidden"
+
+    def __init__(self) -> None:
+        super().__init__("this was sent by a page of another site: use the service's own page, or a token")
+
+
+class Throttled(HeadwayError):
+    """Too many tries; `wait`: seconds after which the next may be made."""
+
+    code = "throttled"
+
+    def __init__(self, message: str, wait: float) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class NotFound(HeadwayError):
+    """There is nothing at that place."""
+
+    code = "not_found"
+
+
+class MethodNotAllowed(HeadwayError):
+    """There is something at that place, but this can't be done with it."""
+
+    code = "method_not_allowed"
+
+
+class InternalError(HeadwayError):
+    """Our own fault; what exactly stands in the log, not in the answer."""
+
+    def __init__(self) -> None:
+        super().__init__("something went wrong here that should not: the service's log tells what; try again later")
+
+
 # Raised by users' code inside a running job, to say how it should go on.
 
 
 class Snooze(Exception):
-    """Run this job again after `delay` seconds; no attempt is charged."""
+    """Run this job again after `delay`, in seconds or as a timedelta; no attempt is charged."""
 
-    def __init__(self, delay: float) -> None:
-        super().__init__(f"snoozed for {delay} s")
-        self.delay = delay
+    def __init__(self, delay: float | timedelta) -> None:
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        if not isinstance(seconds, int | float) or not seconds >= 0:
+            raise ValueError(f"Snooze takes seconds or a timedelta, not {delay!r}")
+        super().__init__(f"snoozed for {seconds:g} s")
+        self.delay = float(seconds)
 
 
 class Fail(Exception):
@@ -184,3 +358,65 @@ class Fail(Exception):
 
 class Cancel(Exception):
     """End this job as cancelled, by its own wish."""
+
+
+# Why a request to another server came to nothing. `permanent`: trying again would change nothing.
+
+
+class RequestFailed(HeadwayError):
+    """A request was not answered as it should have been."""
+
+    permanent: ClassVar[bool] = False
+
+
+class AddressRefused(RequestFailed):
+    """A request would have gone where none may go."""
+
+    permanent = True
+
+    def __init__(self, host: str, address: str, port: int, why: str) -> None:
+        place = address if host == address else f"{host} ({address})"
+        super().__init__(f"no request is sent to {place}, port {port}: {why}")
+
+
+class InvalidTarget(RequestFailed):
+    """A URL, here or in a redirect, can't be asked for."""
+
+    permanent = True
+
+
+class TooManyRedirects(RequestFailed):
+    """A server sent the request on more often than it was to follow."""
+
+    permanent = True
+
+
+class ResponseTooLarge(RequestFailed):
+    """A response is larger than what is kept of one."""
+
+    permanent = True
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the response is larger than {limit:,} bytes, which is the limit: raise max_size if it is wanted"
+        )
+
+
+class ConnectionFailed(RequestFailed, ConnectionError):
+    """A server could not be reached, or broke off."""
+
+
+class RequestTimedOut(RequestFailed, TimeoutError):
+    """A server took too long to accept a connection, or to say anything."""
+
+
+class BrokenResponse(RequestFailed):
+    """A response can't be read: it breaks the rules of HTTP or of its encoding."""
+
+
+class UnexpectedStatus(RequestFailed):
+    """A server answered, but not with a status that counts as success."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import InvalidRequest
+from headway.model.moments import check_moment
 from headway.model.states import Label, State
 
 TimeField = Literal["created", "run", "started", "finished"]
@@ -27,6 +28,10 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     """All of them."""
     created_by: str | None = None
+    schedule_id: UUID | None = None
+    """Jobs that this schedule made."""
+    error: str | None = None
+    """Jobs whose last error says this somewhere, in any case."""
     time: TimeField = "created"
     since: datetime | None = None
     until: datetime | None = None
@@ -38,6 +43,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= 1000:
             raise InvalidRequest(f"limit must be from 1 to 1000, not {self.limit}", field="limit")
+        for field, moment in (("from", self.since), ("to", self.until)):
+            if moment is not None:
+                check_moment(field, moment, InvalidRequest)
         known = {*State, *Label}
         for state in self.states:
             if state.lower() not in known:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
 
 from headway.model.errors import InvalidJob, TooLarge
+from headway.model.moments import check_moment
+from headway.model.result import JSON, About
 from headway.model.retry import Failure, Retry
+from headway.model.sealed import Attachment
 from headway.model.states import Outcome, State
 
 INLINE_LIMIT = 256 * 1024
@@ -26,6 +31,23 @@ UNPROVEN_LOSSES = 6
 
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+
+
+@lru_cache(maxsize=4096)
+def check_name(field: str, text: str) -> None:
+    """Raise InvalidJob for what is no name. The same few are asked about again and again: good ones are remembered."""
+    if not _NAME.fullmatch(text):
+        raise InvalidJob(
+            f"{field} must be 1 to 200 characters without control characters, not {text[:250]!r}", field=field
+        )
+
+
+def texts(field: str, given: Any, error: type[InvalidJob] = InvalidJob) -> tuple[str, ...]:
+    """One text or several, as a tuple. Raises `error`."""
+    several = (given,) if isinstance(given, str) else given
+    if not isinstance(several, Collection) or not all(isinstance(each, str) for each in several):
+        raise error(f"{field} must be a text or a list of texts, not {given!r}", field=field)
+    return tuple(several)
 
 
 class OnConflict(StrEnum):
@@ -89,6 +111,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: UUID | None = None
     nominal_at: datetime | None = None
     """The schedule that made this job, and the time of its timetable that it stands for (None: run by hand)."""
+    attachments: tuple[Attachment, ...] = ()
+    """Scripts, files and credentials, stored with the job and gone with the last one that uses them."""
     fingerprint: bytes | None = None
     """What tells a repeat, instead of the submission itself: of a body, which says the same even after the defaults
     that it was completed with have changed."""
@@ -96,11 +120,20 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not -100 <= self.priority <= 100:
             raise InvalidJob(f"priority must be from -100 to 100, not {self.priority}", field="priority")
-        for field, text in (("queue", self.queue), ("name", self.name), ("key", self.conflict_key)):
-            if not _NAME.fullmatch(text):
-                raise InvalidJob(
-                    f"{field} must be 1 to 200 characters without control characters, not {text[:250]!r}", field=field
-                )
+        if self.timeout is not None and self.timeout <= 0:
+            raise InvalidJob(
+                f"timeout must be more than 0 seconds, or None for no limit, not {self.timeout:g}", field="timeout"
+            )
+        check_name("queue", self.queue)
+        check_name("name", self.name)
+        if self.key:
+            check_name("key", self.key)
+        for tag in self.tags:
+            check_name("tags", tag)
+        if self.run_at is not None:
+            check_moment("run_at", self.run_at)
+        if self.expires_at is not None:
+            check_moment("expires", self.expires_at)
         size = len(self.payload) if self.payload.isascii() else len(self.payload.encode())
         if size > INLINE_LIMIT:
             raise TooLarge(
@@ -108,8 +141,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
                 "store the data elsewhere and pass a reference to it",
                 field="payload",
             )
-        if self.metadata is not None and len(msgspec.json.encode(self.metadata)) > METADATA_LIMIT:
-            raise TooLarge(f"metadata must not exceed {METADATA_LIMIT:,} bytes of JSON", field="metadata")
+        if self.metadata is not None:
+            _check_metadata(self.metadata)
 
     @property
     def conflict_key(self) -> str:
@@ -118,14 +151,31 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def plain(self) -> bool:
         """Needs no look at other jobs: may be coalesced with others into one statement."""
-        return self.key is None and self.on_conflict is OnConflict.ALLOW and self.dedupe is None and not self.after
+        return (
+            self.key is None
+            and self.on_conflict is OnConflict.ALLOW
+            and self.dedupe is None
+            and not self.after
+            and not self.attachments
+        )
 
     def digest(self) -> bytes:
         """Equal for repeats of the same submission; tells a repeat from another job with the same id."""
         if self.fingerprint is not None:
             return self.fingerprint
         content = f"{self.kind}\0{self.name}\0{self.key}\0{self.queue}\0{self.priority}\0{self.payload}"
+        for each in self.attachments:
+            content += f"\0{each.role}\0{each.name}\0{each.size}\0{each.sha256}"
         return hashlib.blake2b(content.encode(), digest_size=16).digest()
+
+
+def _check_metadata(metadata: dict[str, Any]) -> None:
+    try:
+        size = len(msgspec.json.encode(metadata))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidJob(f"metadata can't be stored as JSON: {error}", field="metadata") from error
+    if size > METADATA_LIMIT:
+        raise TooLarge(f"metadata must not exceed {METADATA_LIMIT:,} bytes of JSON", field="metadata")
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -143,6 +193,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     run_at: datetime
     created_at: datetime
     deduplicated: bool = False
+    overlapped: bool = False
+    """It stands for this one because it had not ended, not because of a window."""
     repeated: bool = False
     """The very same submission was accepted before: `state` tells what has become of it."""
     warnings: tuple[str, ...] = ()
@@ -161,6 +213,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     type: str
     message: str
     traceback: str | None = None
+    details: dict[str, Any] | None = None
+    """What else is known of the failure, such as the response of a server: status, headers, body, timings."""
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -236,12 +290,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     detail: str | None = None
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A result as stored: small ones in `data`, large ones in chunks to be read one after another."""
-
-    content_type: str
-    size: int
-    data: bytes | None
+OUTLIVING = "script"
+"""The kind whose work goes on elsewhere when its worker dies: such a job is cancelled only once it is seen stopped."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -282,18 +332,41 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     ran: float | None
     """Seconds since the attempt began (None: it never did): the store works out `started_at` by its own clock."""
     result: bytes | None = None
+    content_type: str = JSON
+    meta: str | None = None
+    source: str | None = None
     error: str | None = None
 
     @classmethod
-    def succeeded(cls, claim: Claim, ran: float | None, result: bytes | None) -> Finish:
+    def succeeded(cls, claim: Claim, ran: float | None, result: bytes | None, about: About | None = None) -> Finish:
+        described = about.fields() if about is not None else {}
         return cls(
-            job_id=claim.id, token=claim.token, state=State.COMPLETED, outcome=Outcome.SUCCEEDED, ran=ran, result=result
+            job_id=claim.id,
+            token=claim.token,
+            state=State.COMPLETED,
+            outcome=Outcome.SUCCEEDED,
+            ran=ran,
+            result=result,
+            **described,
         )
 
     @classmethod
-    def failed(cls, claim: Claim, ran: float | None, error: ErrorInfo, outcome: Outcome = Outcome.FAILED) -> Finish:
+    def failed(
+        cls,
+        claim: Claim,
+        ran: float | None,
+        error: ErrorInfo,
+        outcome: Outcome = Outcome.FAILED,
+        result: bytes | None = None,
+    ) -> Finish:
         return cls(
-            job_id=claim.id, token=claim.token, state=State.FAILED, outcome=outcome, ran=ran, error=encode(error)
+            job_id=claim.id,
+            token=claim.token,
+            state=State.FAILED,
+            outcome=outcome,
+            ran=ran,
+            error=encode(error),
+            result=result,
         )
 
     @classmethod
@@ -308,6 +381,8 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+NOT_HERE = "NoCode"
+"""The type of the error that says what a parked job lacked."""
 ReleaseReason = Literal["retry", "snooze", "give_back", "parked", "lost"]
 
 
@@ -347,9 +422,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         return cls(job_id=claim.id, token=claim.token, reason="give_back")
 
     @classmethod
-    def parked(cls, claim: Claim, wait: float) -> Release:
-        """This worker doesn't know the job's code; no attempt is charged."""
-        return cls(job_id=claim.id, token=claim.token, reason="parked", wait=wait)
+    def parked(cls, claim: Claim, wait: float, missing: str | None = None) -> Release:
+        """This worker lacks what the job needs, such as its code; no attempt is charged."""
+        error = encode(ErrorInfo(NOT_HERE, missing)) if missing else None
+        return cls(job_id=claim.id, token=claim.token, reason="parked", wait=wait, error=error)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -379,6 +455,44 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     stream: str
     data: bytes
+    at: datetime | None = None
+    """When it was stored; None on its way there."""
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a job has left. `note` says why it is not, or not all, there."""
+
+    name: str
+    size: int
+    sha256: str | None = None
+    note: str | None = None
+    attempt: int = 0
+    at: datetime | None = None
+
+
+class ChunkSize(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a piece of output is."""
+
+    seq: int
+    stream: str
+    size: int
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be changed of a job that nobody has begun; None stays as it is."""
+
+    run_at: datetime | None = None
+    priority: int | None = None
+    queue: str | None = None
+    payload: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.run_at is not None:
+            check_moment("run_at", self.run_at)
+
+    def __str__(self) -> str:
+        told = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return ", ".join(name if name == "payload" else f"{name} {value}" for name, value in told.items())
 
 
 def encode(value: msgspec.Struct) -> str:

@@ -62,8 +62,9 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long ended jobs are kept, and the ledger of schedules, in seconds."""
+    """How long ended jobs are kept, the ledger of schedules and the audit log, in seconds."""
 
     completed: float = 7 * 86_400.0
     failed: float = 30 * 86_400.0
     ledger: float = 90 * 86_400.0
+    audit: float = 365 * 86_400.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal, TypeGuard, get_args
 
 import msgspec
 
@@ -13,6 +13,9 @@ from headway.model.errors import InvalidJob
 
 LONGEST = 100 * 366 * 86_400.0
 Backoff = Literal["fixed", "linear", "exponential"]
+Ground = Literal["exception", "status", "exit", "message"]
+_BACKOFFS = get_args(Backoff)
+_GROUNDS = get_args(Ground)
 Random = Callable[[], float]
 """A source of numbers in [0, 1)."""
 
@@ -36,11 +39,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     numbers like `"500-599"`, or for `message` a regular expression. `then` is `"permanent"`, or a wait in seconds.
     """
 
-    on: Literal["exception", "status", "exit", "message"]
+    on: Ground
     match: str
     then: Literal["permanent"] | float = "permanent"
 
     def __post_init__(self) -> None:
+        _require(self.on in _GROUNDS, "rules", f"on one of {', '.join(_GROUNDS)}", self.on)
+        _require(isinstance(self.match, str), "rules", 'rules whose match is a text like "500-599"', self.match)
+        waits = is_number(self.then) and 0 <= self.then <= LONGEST
+        _require(waits or self.then == "permanent", "rules", 'rules with then "permanent" or a wait', self.then)
         match self.on:
             case "message":
                 _check_pattern(self.match)
@@ -77,13 +84,16 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
-        _require(1 <= self.max_attempts <= 10_000, "max_attempts", "a number from 1 to 10,000", self.max_attempts)
-        _require(0 <= self.wait <= 366 * 86_400, "wait", "seconds, at most a year", self.wait)
-        _require(0 <= self.max_wait <= 366 * 86_400, "max_wait", "seconds, at most a year", self.max_wait)
-        _require(0 <= self.jitter <= 1, "jitter", "a share from 0 to 1", self.jitter)
+        whole = isinstance(self.max_attempts, int) and is_number(self.max_attempts)
         _require(
-            self.backoff in {"fixed", "linear", "exponential"}, "backoff", "fixed, linear or exponential", self.backoff
+            whole and 1 <= self.max_attempts <= 10_000, "max_attempts", "a number from 1 to 10,000", self.max_attempts
         )
+        for field, value in (("wait", self.wait), ("max_wait", self.max_wait)):
+            _require(is_number(value) and 0 <= value <= 366 * 86_400, field, "seconds, at most a year", value)
+        _require(is_number(self.jitter) and 0 <= self.jitter <= 1, "jitter", "a share from 0 to 1", self.jitter)
+        _require(self.backoff in _BACKOFFS, "backoff", "fixed, linear or exponential", self.backoff)
+        rules = isinstance(self.rules, tuple | list) and all(isinstance(rule, Rule) for rule in self.rules)
+        _require(rules, "rules", "a tuple of Rule(on=, match=, then=)", self.rules)
 
     def next_wait(self, failures: int, failure: Failure, random: Random) -> float | None:
         """Seconds until the next attempt after the `failures`-th failure; None when there is none."""
@@ -101,9 +111,14 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def seconds(value: float | timedelta, field: str) -> float:
     """A duration given as seconds or timedelta, as seconds."""
     number = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= LONGEST:
+    if not is_number(number) or not 0 <= number <= LONGEST:
         raise InvalidJob(f"{field} must be seconds or a timedelta, up to a hundred years, not {value!r}", field=field)
     return float(number)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _require(holds: bool, field: str, form: str, value: object) -> None:

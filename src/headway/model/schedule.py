@@ -97,6 +97,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     origin: Origin = Origin.PERSON
     code_version: str | None = None
+    fingerprint: str | None = None
+    """Of the body that it was made of, whatever has become of it since: tells a repeat from another schedule."""
 
     def __post_init__(self) -> None:
         for field in ("created_at", "start", "end"):

@@ -9,8 +9,9 @@ from typing import Any, get_args
 import msgspec
 
 from headway.model.errors import InvalidSchedule
+from headway.model.moments import KNOWN, definite
 from headway.model.timetable import Fold, Gap, Intervals, Note, Once, Timetable, cron_times
-from headway.model.zones import FIRST_YEAR, LAST_YEAR, zone
+from headway.model.zones import zone
 
 SHORTEST = 0.1
 LONGEST = 100 * 366 * 86_400.0
@@ -137,7 +138,7 @@ def aware(moment: object, field: str) -> datetime:
         read = msgspec.convert(moment, datetime)
     except msgspec.ValidationError as error:
         raise _wrong_time(moment, field) from error
-    if read.tzinfo is None or not FIRST_YEAR < read.year < LAST_YEAR:
+    if not definite(read):
         raise _wrong_time(moment, field)
     return read.astimezone(UTC)
 
@@ -145,7 +146,7 @@ def aware(moment: object, field: str) -> datetime:
 def _wrong_time(moment: object, field: str) -> InvalidSchedule:
     return InvalidSchedule(
         f"{field} must be a time with its offset from UTC, e.g. 2030-01-31T06:00:00+01:00, "
-        f"from {FIRST_YEAR + 1} to {LAST_YEAR - 1}, not {str(moment)[:100]!r}",
+        f"{KNOWN}, not {str(moment)[:100]!r}",
         field=field,
     )
 

@@ -8,7 +8,7 @@ from typing import assert_never
 import msgspec
 
 from headway.model.facts import AHEAD_LIMIT, Facts, FullLimit
-from headway.model.job import SUSPECT_LOSSES, JobRecord
+from headway.model.job import NOT_HERE, SUSPECT_LOSSES, JobRecord
 from headway.model.states import NO_CODE, PARENT_FAILED, Outcome, State
 from headway.model.words import ago, count, dated, duration, listed
 
@@ -108,7 +108,8 @@ def _cancelling(facts: Facts) -> _Told:
     asked, since = facts.cancel, ""
     if asked is not None:
         since = f" since {dated(asked.at, facts.now)}, asked by {asked.by or 'a program'} because: {asked.detail}"
-    told = f"The job is being cancelled{since}; worker {_worker(facts)} has not reported its end yet."
+    told = f"The job is being cancelled{since}; worker {_worker(facts)} has not reported its end yet"
+    told += f"{_progress(facts.job)}."
     advice = (
         "A coroutine stops at its next await, a thread when it looks at current().cancelled, a child process at once."
     )
@@ -140,7 +141,8 @@ def _blocked(facts: Facts) -> _Told:
 def _later(facts: Facts) -> _Told | None:
     job, when = facts.job, dated(facts.job.run_at, facts.now)
     if job.wait_reason == NO_CODE:
-        return Reason.PARKED, f"The job is parked: no worker that took it has {_code(facts)}.", _start_worker(facts)
+        told = f"The job is parked: no worker that took it has {_code(facts)}.{_lacking(job)}"
+        return Reason.PARKED, told, _start_worker(facts)
     if job.run_at <= facts.now:
         return None
     now = f"To run it now: headway jobs release {job.id} --at now"
@@ -234,6 +236,11 @@ def _code(facts: Facts) -> str:
         return f"the code for jobs of kind {facts.job.kind}"
     known = f"last announced {ago(facts.announced, facts.now)}" if facts.announced else "never announced"
     return f"the code for the function {facts.function} ({known}); the next try is {ago(facts.job.run_at, facts.now)}"
+
+
+def _lacking(job: JobRecord) -> str:
+    """What the last worker that took a parked job said about it."""
+    return f" The last one said: {job.error.message}." if job.error and job.error.type == NOT_HERE else ""
 
 
 def _start_worker(facts: Facts) -> str:

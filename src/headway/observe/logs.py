@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from headway.observe.discretion import discreet
+
 ExcInfo = bool | BaseException | tuple[type[BaseException], BaseException, TracebackType | None] | None
 
 
@@ -30,7 +32,8 @@ class Line:
         self.fields = fields
 
     def __str__(self) -> str:
-        return " ".join([self.event, *(f"{name}={_shown(value)}" for name, value in self.fields.items())])
+        words = [self.event, *(f"{name}={_shown(value)}" for name, value in self.fields.items())]
+        return discreet(" ".join(words))
 
 
 class Log:

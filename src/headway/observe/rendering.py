@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
+from headway.observe.discretion import discreet
 from headway.observe.logs import Line, Log
 
 Fields = dict[str, Any]
@@ -25,6 +26,8 @@ def set_up(level: int, *, as_json: bool, stream: TextIO | None = None) -> None:
     INFO, whatever is asked of us."""
     out = stream or sys.stderr
     handler = Lines(out, _json if as_json else _columns(out))
+    # What jobs log is their output at any level (`executors/contract.py`): here only what was asked for is heard of it.
+    handler.setLevel(level)
     root = logging.getLogger()
     for earlier in [each for each in root.handlers if isinstance(each, Lines)]:
         root.removeHandler(earlier)
@@ -46,7 +49,7 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._stream.write(f"{self._render(self._fields(record))}\n")
+            self._stream.write(f"{discreet(self._render(self._fields(record)))}\n")
             self._stream.flush()
         except Exception:  # a line that can't be written must not break what it tells of
             self.handleError(record)

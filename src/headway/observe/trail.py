@@ -3,7 +3,7 @@
 | event               | told by whom                     | fields besides component, job_id, correlation_id |
 |---------------------|----------------------------------|--------------------------------------------------|
 | `message.received`  | the component that acts on it    | `type`                                           |
-| `job.state_changed` | whoever had the store record it  | `from`, `to`                                     |
+| `job.state_changed` | whoever had the store record it  | `from`, `to`, `trace_id` if there is one         |
 | `message.sent`      | the component that wrote it      | `type`                                           |
 
 All are of level info. Whoever greps for a correlation id, or for a job's id, sees the job's whole way.
@@ -37,14 +37,22 @@ def sent(component: str, *, type: str, job_id: UUID | str | None, correlation_id
         log.write(logging.INFO, "message.sent", {**_of(component, job_id, correlation_id), "type": type})
 
 
-def changed(
-    component: str, job_id: UUID, *, before: State | None, after: State, correlation_id: str | None = None
+def changed(  # noqa: PLR0913 - the fields of a line
+    component: str,
+    job_id: UUID,
+    *,
+    before: State | None,
+    after: State,
+    correlation_id: str | None = None,
+    traceparent: str | None = None,
 ) -> None:
-    """The store has recorded a change; a job that is new comes from nowhere."""
+    """The store has recorded a change; a job that is new comes from nowhere. A job with a trace tells its id."""
     if heard():
         line = _of(component, job_id, correlation_id)
         line["from"] = before and before.value
         line["to"] = after.value
+        if traceparent:
+            line["trace_id"] = traceparent.split("-")[1]
         log.write(logging.INFO, "job.state_changed", line)
 
 

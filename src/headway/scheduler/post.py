@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+from headway.access.trail import Trail
 from headway.bus import make_bus
-from headway.bus.contract import Bus, BusUnavailable
+from headway.bus.contract import BusUnavailable
 from headway.clock import Clock, sleep
 from headway.components.assembly import Components
 from headway.components.serving import serve_components
@@ -23,10 +24,14 @@ log = get_logger("headway.scheduler")
 
 
 class Post:
-    """Serves one broker. Whether that is there or not, the store is enough to go on."""
+    """Serves one broker. Whether that is there or not, the store is enough to go on.
+
+    A URL that no bus has raises ConfigurationError.
+    """
 
     def __init__(self, url: str, holder: UUID, components: Components | None, clock: Clock) -> None:
         self._url = url
+        self._bus = make_bus(url)
         self._holder = holder
         self._components = components
         self._clock = clock
@@ -43,26 +48,27 @@ class Post:
             await asyncio.wait([self._serving])
 
     async def _serve(self, store: Store) -> None:
-        bus = make_bus(self._url)
-        await bus.join()
+        await self._bus.join()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._insist(lambda: self._dispatch(store, bus)))
+                group.create_task(self._insist(lambda: self._dispatch(store)))
                 if self._components is not None and self._url.startswith("amqp"):
-                    group.create_task(self._insist(self._answer_commands))
+                    group.create_task(self._insist(lambda: self._answer_commands(store)))
         finally:
-            await bus.close()
+            await self._bus.close()
 
-    async def _dispatch(self, store: Store, bus: Bus) -> None:
-        await Dispatcher(self._holder, store, bus, self._clock).run()
+    async def _dispatch(self, store: Store) -> None:
+        await Dispatcher(self._holder, store, self._bus, self._clock).run()
 
-    async def _answer_commands(self) -> None:
+    async def _answer_commands(self, store: Store) -> None:
         assert self._components is not None
-        desk = await serve_components(self._url, self._components)
+        trail = Trail(lambda act: act(store), self._clock)
+        desk = await serve_components(self._url, self._components, audit=trail)
         try:
             await asyncio.Event().wait()
         finally:
             await desk.close()
+            await trail.close()
 
     async def _insist(self, act: Callable[[], Awaitable[None]]) -> None:
         while True:

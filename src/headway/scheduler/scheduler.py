@@ -17,9 +17,10 @@ import msgspec
 
 from headway.clock import Clock, wait_for
 from headway.model.errors import KeyBusy, StoreUnavailable
+from headway.observe import series
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
-from headway.store.scripts.fire import CHANNEL, Fired
+from headway.store.scripts.fire import CHANNEL, Fired, NotFired
 
 POLL = 1.0
 """Seconds between looks at the store when nothing is due and nobody rings."""
@@ -127,30 +128,27 @@ class Scheduler:
         """One batch. If one schedule spoils it for all, smaller ones find out which, and that one is put aside."""
         try:
             fired = await store.fire(previous=self._previous, limit=self._limit)
-        except KeyBusy as error:
-            await self._narrow(store, BUSY_ASIDE, error)
-            return None
-        except StoreUnavailable:
-            raise
-        except Exception as error:
-            await self._narrow(store, BROKEN_ASIDE, error)
+        except NotFired as failed:
+            await self._narrow(store, failed)
             return None
         self._limit = min(self._limit * 10, self._most)
         return fired
 
-    async def _narrow(self, store: Store, aside: float, error: Exception) -> None:
-        if self._limit > 1:
-            self._limit = max(self._limit // 10, 1)
+    async def _narrow(self, store: Store, failed: NotFired) -> None:
+        if len(failed.tried) > 1:
+            self._limit = max(min(self._limit, len(failed.tried)) // 10, 1)
             return
-        schedule_id = await store.put_aside(aside)
-        tell = log.warning if isinstance(error, KeyBusy) else log.error
-        tell("schedule.put_aside", schedule_id=str(schedule_id), seconds=aside, error=repr(error))
+        [schedule_id], busy = failed.tried, isinstance(failed.error, KeyBusy)
+        aside, tell = (BUSY_ASIDE, log.warning) if busy else (BROKEN_ASIDE, log.error)
+        if await store.put_aside(schedule_id, aside):
+            tell("schedule.put_aside", schedule_id=str(schedule_id), seconds=aside, error=repr(failed.error))
 
     def _note(self, fired: Fired, asked: float) -> bool:
         """Remember up to when nothing is left; whether the store's clock was set back since the last time."""
         before, self._look = self._look, Look(fired.at, asked, self._clock.monotonic())
         self._previous = fired.clear_until
         self.jobs += fired.jobs
+        _count(fired)
         if fired.jobs or fired.skipped:
             log.info("scheduler.fired", jobs=fired.jobs, skipped=fired.skipped, schedules=fired.schedules)
         return before is not None and self._look.set_back_since(before)
@@ -179,3 +177,11 @@ class Scheduler:
         """A ring for schedulers, or (after a reconnect) for all."""
         if channel in {CHANNEL, ""}:
             self._rung.set()
+
+
+def _count(fired: Fired) -> None:
+    series.schedule_lateness.observe(fired.lateness)
+    for labels, number in fired.made.items():
+        series.jobs_submitted.add(labels, number)
+    for result, number in {"fired": fired.jobs, **fired.reasons}.items():
+        series.occurrences.add((result,), number)

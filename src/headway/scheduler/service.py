@@ -16,7 +16,9 @@ from headway.duties.tending import Tending
 from headway.model.errors import StoreUnavailable
 from headway.model.limits import Retention
 from headway.model.worker import WorkerInfo
+from headway.observe import series
 from headway.observe.logs import get_logger
+from headway.observe.metrics import process_name
 from headway.scheduler.scheduler import POLL, Scheduler
 from headway.store.contract import Store
 from headway.store.scripts.tend import Rescued
@@ -51,7 +53,13 @@ class SchedulerService:
         self.scheduler = Scheduler(clock, poll=options.poll)
         self._clock = clock
         self._options = options
+        self._seen = clock.monotonic()
         self._tending = Tending(self.id, clock, retention=options.retention, ended=lambda: 0, on_rescued=on_rescued)
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the last sign of life that the store has taken."""
+        return self._clock.monotonic() - self._seen
 
     def info(self) -> WorkerInfo:
         """How other processes see it: as a worker without queues."""
@@ -70,9 +78,11 @@ class SchedulerService:
         """Fire until `stop`, and end with the tick under way."""
         log.info("scheduler.started", scheduler=str(self.id))
         beside = [asyncio.create_task(self._be_seen(store)), asyncio.create_task(self._tending.run(store))]
+        watch = series.heartbeat_age.watch(lambda: [((process_name(),), self.silent)])
         try:
             await self.scheduler.run(store)
         finally:
+            watch()
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
@@ -86,6 +96,7 @@ class SchedulerService:
         while True:
             try:
                 await store.renew(self.info(), SEEN_EVERY, [], held=[])
+                self._seen = self._clock.monotonic()
             except StoreUnavailable as error:
                 log.warning("scheduler.unseen", error=str(error))
             except Exception:

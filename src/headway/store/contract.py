@@ -11,26 +11,38 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from headway.model.access import AuditFilter, AuditLine, Entry, Fingerprint, Session, Subject, Token, User
+from headway.model.alerts import Body, Notification, RuleDraft, StoredRule
+from headway.model.events import Event, Transition
 from headway.model.filters import JobFilter
 from headway.model.findings import Finding
+from headway.model.history import Row as HistoryRow
 from headway.model.job import (
+    Artifact,
     Attempt,
     Change,
     Chunk,
+    ChunkSize,
     Claim,
+    Edit,
     Ended,
     Finish,
     JobRecord,
     Release,
     Report,
-    Stored,
     Submission,
 )
 from headway.model.limits import Limit, QueueSettings, Retention
 from headway.model.overview import QueueStats, Upkeep, WorkerStats
+from headway.model.result import ResultMeta, Stored
+from headway.model.sealed import Attachment, Sealed, SecretInfo, VaultKey
 from headway.model.states import State
+from headway.model.target import Target, TargetRecord
 from headway.model.why import Why
 from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.store.scripts.access import NewSession
+from headway.store.scripts.alerts import Decide
+from headway.store.scripts.audit import Ends
 from headway.store.scripts.cancel import Verdict
 from headway.store.scripts.dispatch import Outstanding
 from headway.store.scripts.fire import Fired, ScheduleStats
@@ -38,8 +50,12 @@ from headway.store.scripts.gates import Limits
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord
 from headway.store.scripts.submit import Answer
-from headway.store.scripts.tend import Due, Rescued, Step, Stray
+from headway.store.scripts.targets import KEEP, Key
+from headway.store.scripts.tend import Due, Rescued, Step
+from headway.store.scripts.vault import Rewrap
 from headway.store.scripts.work import Claimed, Renewal, Want
+
+Heard = Callable[[Sequence[Event]], None]
 
 
 class Jobs(Protocol):
@@ -58,6 +74,12 @@ class Jobs(Protocol):
     async def schedule(self, job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> list[Verdict]:
         """Jobs on hold go on."""
 
+    async def edit(
+        self, job_id: UUID, edit: Edit, *, by: str | None, expected: Callable[[JobRecord], bool] | None = None
+    ) -> JobRecord:
+        """Change a job that nobody has begun. With `expected`: only if that holds of it, judged in the transaction.
+        Raises JobNotFound, IllegalMove, JobChanged."""
+
     async def delete(self, job_ids: Sequence[UUID], *, by: str | None) -> list[Verdict]:
         """Jobs are gone, with result, output and place in de-duplication; running ones once seen stopped."""
 
@@ -71,17 +93,24 @@ class Work(Protocol):
     async def peek(self, queues: Sequence[str]) -> dict[str, float]:
         """Seconds until the first job of each queue is due; queues without a job are left out."""
 
-    async def renew(
-        self, worker: WorkerInfo, ttl: float, done: Sequence[UUID], *, held: Sequence[UUID] | None = None
-    ) -> Renewal:
-        """Prolong the worker's leases; drop those that are done. With `held` only those it names: one that the worker
-        doesn't know of (a claim whose answer it never got) is left to lapse."""
+    async def renew(self, worker: WorkerInfo, ttl: float, done: Sequence[UUID], *, held: Sequence[UUID]) -> Renewal:
+        """Prolong the leases that the worker holds; drop those that are done. One that it doesn't know of (of a claim
+        whose answer it never got) is left to lapse."""
 
     async def report(self, news: Sequence[Report]) -> set[UUID]:
         """Start times and progress of running jobs; returns the ids still held."""
 
+    async def note(self, claim: Claim, what: str, detail: str) -> bool:
+        """Add a line to the history of a running job; False when it is no longer held."""
+
     async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
         """Output of a running job; False when it is no longer held."""
+
+    async def trim(self, claim: Claim, first: int, last: int) -> None:
+        """Take chunks out of the output of a running job again."""
+
+    async def put_artifacts(self, claim: Claim, artifacts: Sequence[Artifact]) -> bool:
+        """Files that a running job leaves; False when it is no longer held."""
 
     async def finish(self, moves: Sequence[Finish]) -> list[Ended]:
         """Jobs end; those that wait for them go on, in the same transaction. Answers in the order of the moves."""
@@ -97,6 +126,18 @@ class Work(Protocol):
         Returns what ends it."""
 
 
+class Watching(Protocol):
+    """For those who want to hear what becomes of jobs, whichever process changes them."""
+
+    async def watch(self, heard: Heard, *, everything: bool = True) -> Callable[[], None]:
+        """Call `heard` with events, on the loop that runs now, behind the commits that they tell of. At most once each;
+        none at all means that some were missed: look again. Without `everything` workers needn't tell what they claim
+        and end. Returns what ends it."""
+
+    async def tell(self, changes: Sequence[Transition]) -> None:
+        """News that the store doesn't tell by itself: what workers claim and end. None at all: some were left out."""
+
+
 class Tending(Protocol):
     """For the duties that keep a store in order; any number of processes may do them at once."""
 
@@ -106,7 +147,7 @@ class Tending(Protocol):
     async def rescue(self, limit: int = 100) -> list[Rescued]:
         """Take back the jobs of lapsed leases."""
 
-    async def take_up(self, grace: float = 5.0, limit: int = 500) -> list[Stray]:
+    async def take_up(self, grace: float = 5.0, limit: int = 500) -> list[UUID]:
         """Let jobs go on that a message created, and whose SCHEDULE has not come for `grace` seconds."""
 
     async def expire(self, limit: int = 500) -> list[UUID]:
@@ -127,6 +168,12 @@ class Tending(Protocol):
     async def take_duty(self, name: str, holder: UUID, ttl: float) -> bool:
         """Whether `holder` is the one to carry out this duty for the next `ttl` seconds."""
 
+    async def add_figures(self, line_id: UUID, rows: Sequence[HistoryRow]) -> None:
+        """What queues did in a minute, as one process saw it; a repeat with the same id adds nothing."""
+
+    async def gather_figures(self) -> None:
+        """Bring the lines of all processes together, those long over into longer steps, and remove the oldest."""
+
     async def vacuum(self) -> None:
         """Clear away what updates left behind, where the engine needs to be told."""
 
@@ -137,17 +184,35 @@ class Views(Protocol):
     async def get(self, job_ids: Sequence[UUID]) -> list[JobRecord | None]: ...
     async def find(self, wanted: JobFilter) -> list[JobRecord]: ...
     async def attempts(self, job_id: UUID) -> list[Attempt]: ...
+    async def children(self, job_id: UUID, limit: int = 100) -> list[UUID]:
+        """Jobs that were asked to run after this one, the earliest first."""
+
     async def history(self, job_id: UUID) -> list[Change]: ...
     async def result(self, job_id: UUID) -> Stored | None: ...
+    async def result_metas(self, job_ids: Sequence[UUID]) -> dict[UUID, ResultMeta]:
+        """What is known of results, without their content; jobs without one are left out."""
+
+    async def latest_result_of(self, source: str) -> tuple[UUID, ResultMeta] | None:
+        """The newest job whose result is the content of this source; None when there is none (any more)."""
+
     async def chunks(
         self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
     ) -> list[Chunk]: ...
+    async def chunk_sizes(self, job_id: UUID, attempt: int) -> list[ChunkSize]:
+        """Which pieces there are, in order, without reading them."""
+
+    async def ahead(self, job: JobRecord, limit: int = 1000) -> int | None:
+        """How many due jobs of its queue come before this one, which is due too; None: many, or it isn't in line."""
+
+    async def artifacts(self, job_id: UUID) -> list[Artifact]:
+        """Files of a job, those of its last attempt first."""
+
     async def workers(self) -> list[WorkerInfo]: ...
     async def functions(self) -> list[FunctionInfo]: ...
     async def counts(self) -> dict[str, dict[State, int]]:
         """Reads every job there is: for tests. People look at `queue_stats`."""
 
-    async def outstanding(self, limit: int = 1000) -> Outstanding:
+    async def outstanding(self, limit: int = 1000, without: Sequence[str] = ()) -> Outstanding:
         """Unclaimed due jobs of all queues, up to `limit` of each and priority, and when the next is due."""
 
     async def now(self) -> datetime: ...
@@ -160,6 +225,9 @@ class Views(Protocol):
 
     async def why(self, job_id: UUID) -> Why | None:
         """Why the job is not running now; None for an unknown one."""
+
+    async def figures(self, since: datetime, queue: str | None = None) -> list[HistoryRow]:
+        """What queues did since then, in steps of a minute or more."""
 
     async def upkeep(self, retention: Retention, cancel_patience: float = 60.0) -> Upkeep:
         """What the duties have left undone."""
@@ -186,7 +254,7 @@ class Schedules(Protocol):
     """For those who keep schedules, and for schedulers."""
 
     async def create_schedule(self, draft: Draft, *, by: str | None) -> ScheduleRecord:
-        """Raises NameTaken."""
+        """A repeat is told by its id and fingerprint. Raises NameTaken, IdTaken."""
 
     async def change_schedule(self, draft: Draft, version: int | None, *, by: str | None) -> ScheduleRecord:
         """With a version: only if the schedule is still at it. Raises VersionConflict, NameTaken, ScheduleNotFound."""
@@ -198,7 +266,9 @@ class Schedules(Protocol):
     async def run_schedule(self, schedule_id: UUID, job_id: UUID, *, by: str | None) -> Answer:
         """One job of it at once."""
 
-    async def delete_schedule(self, schedule_id: UUID) -> None: ...
+    async def delete_schedule(self, schedule_id: UUID, version: int | None = None) -> None:
+        """With a version: only if the schedule is still at it. Raises VersionConflict, ScheduleNotFound."""
+
     async def declare_schedules(self, drafts: Sequence[Draft], source: str, code_version: str | None) -> list[str]:
         """What an app's code says; returns what was left alone, as sentences."""
 
@@ -208,10 +278,10 @@ class Schedules(Protocol):
         """The ledger, latest first."""
 
     async def fire(self, *, previous: datetime | None = None, limit: int = 1000) -> Fired:
-        """Make the jobs of due schedules, each nominal time once, however many processes do this."""
+        """Make the jobs of due schedules, each nominal time once, however many processes do this. Raises NotFired."""
 
-    async def put_aside(self, seconds: float) -> UUID | None:
-        """Leave the first due schedule alone for a while, because it can't be fired."""
+    async def put_aside(self, schedule_id: UUID, seconds: float) -> bool:
+        """Leave a due schedule alone for a while, because it can't be fired; whether it still was due."""
 
     async def realign(self, after_id: UUID | None, limit: int = 500) -> UUID | None:
         """After the clock was set back: one step of bringing schedules back to the present."""
@@ -226,7 +296,168 @@ class Schedules(Protocol):
         """Remove lines of the ledger older than `age` seconds; how many went."""
 
 
-class Store(Jobs, Work, Tending, Views, Settings, Schedules, Protocol):
+class Audit(Protocol):
+    """For those who write down who did what, and those who read it."""
+
+    async def record(self, entries: Sequence[Entry]) -> int:
+        """Add lines to the log; those with ids that are there already are left out. How many were new."""
+
+    async def audit(self, wanted: AuditFilter) -> list[AuditLine]:
+        """Lines, the latest first."""
+
+    async def audit_after(self, seq: int, limit: int = 1000) -> list[AuditLine]:
+        """Lines in the order in which they were written."""
+
+    async def audit_ends(self) -> Ends:
+        """Between which marks the chain of lines must lie."""
+
+    async def prune_audit(self, age: float, limit: int = 1000) -> int:
+        """Remove lines older than `age` seconds; how many went."""
+
+
+class Access(Audit, Protocol):
+    """For those who decide who may do what. Each change and its line in the audit log are one transaction."""
+
+    async def create_user(self, user: User, entry: Entry) -> User:
+        """Raises NameTaken."""
+
+    async def change_user(self, name: str, changes: Mapping[str, Any], entry: Entry) -> User:
+        """Change role, password or disabled; the user's sessions end. Raises UserNotFound."""
+
+    async def rehash_password(self, name: str, old: str, new: str) -> None:
+        """The same password, kept in a better way, if it is still that one; nobody is logged out."""
+
+    async def delete_user(self, name: str, entry: Entry) -> None: ...
+    async def users(self) -> list[User]: ...
+    async def user(self, name: str) -> User | None: ...
+    async def create_token(
+        self, token: Token, fingerprint: Fingerprint, entry: Entry, *, replace: bool = False
+    ) -> Token:
+        """Raises NameTaken, unless it is to `replace` the one of that name, whose sessions end then."""
+
+    async def delete_token(self, name: str, entry: Entry) -> None:
+        """The token and its sessions. Raises TokenNotFound."""
+
+    async def tokens(self) -> list[Token]: ...
+    async def token(self, fingerprint: Fingerprint) -> Token | None:
+        """The token that was shown, if it is one and has not expired."""
+
+    async def touch_tokens(self, lookups: Sequence[str]) -> None:
+        """They have been used."""
+
+    async def open_session(self, subject: Subject, new: NewSession, entry: Entry) -> Session | None: ...
+    async def redeem_link(self, code: Fingerprint, new: NewSession, entry: Entry) -> Session | None:
+        """A session in exchange for a login link, once; None for a link that is not there (any more)."""
+
+    async def add_link(self, code: Fingerprint, subject: Subject, ttl: float, entry: Entry) -> None: ...
+    async def session(self, fingerprint: Fingerprint) -> Session | None:
+        """The session that was shown, with what its principal may do now; None when it has ended."""
+
+    async def end_session(self, fingerprint: Fingerprint, entry: Entry) -> bool: ...
+    async def count_attempt(self, limits: Mapping[str, int], window: float) -> float | None:
+        """Count an attempt to log in against each subject; seconds to wait if one has had more than its limit within
+        `window` seconds. One count for all processes."""
+
+    async def forgive(self, account: str, address: str) -> None:
+        """The attempt was a success."""
+
+    async def prune_access(self, window: float) -> None:
+        """Forget sessions, links and counts that have lapsed."""
+
+
+class Vault(Protocol):
+    """For those who keep secrets. Whatever goes in or out here is sealed (`headway.vault` has the key)."""
+
+    async def vault_keys(self) -> list[VaultKey]:
+        """All keys there were, by name, with how much is sealed with each."""
+
+    async def current_key(self) -> VaultKey | None:
+        """The key to seal with; None: nothing was ever sealed."""
+
+    async def add_key(self, key: VaultKey) -> VaultKey:
+        """Make a key known; the first one is the current one. Returns the current one."""
+
+    async def change_key(self, key: VaultKey) -> None:
+        """Seal with this one from now on."""
+
+    async def rewrap(self, rewrapped: Rewrap, key_id: str, limit: int = 200) -> int:
+        """One step of bringing everything under this key; how much was still under another."""
+
+    async def retire_keys(self) -> list[str]:
+        """Let nothing be sealed any more with those keys that nothing is sealed with; returns them."""
+
+    async def put_secret(self, name: str, sealed: Sealed, *, note: str | None, by: str | None) -> SecretInfo:
+        """Make or replace a named secret. Raises VaultKeyRetired."""
+
+    async def open_secrets(self, names: Sequence[str]) -> list[Sealed]:
+        """Raises SecretNotFound."""
+
+    async def list_secrets(self, after_name: str = "", limit: int = 100) -> list[SecretInfo]: ...
+    async def delete_secret(self, name: str) -> None:
+        """Raises SecretNotFound."""
+
+    async def upload(self, attachment: Attachment) -> None:
+        """Keep an attachment for jobs to come; unused it is gone after a day. Raises VaultKeyRetired."""
+
+    async def uploaded(self, upload_ids: Sequence[UUID]) -> dict[UUID, tuple[int, str | None]]:
+        """Size and digest of attachments; unknown ones are left out."""
+
+    async def attachments(self, owner_ids: Sequence[UUID]) -> dict[UUID, list[Attachment]]:
+        """What these jobs or schedules use, by reference."""
+
+    async def open_attachments(self, attachment_ids: Sequence[UUID]) -> dict[UUID, Sealed]: ...
+    async def prune_uploads(self, age: float, limit: int = 100) -> int:
+        """Remove attachments that nobody has used for `age` seconds; how many went."""
+
+
+class Targets(Protocol):
+    """For those who keep targets, and for those who connect to them."""
+
+    async def create_target(self, target: Target, key: Key, *, by: str | None) -> TargetRecord:
+        """Raises NameTaken, VaultKeyRetired."""
+
+    async def change_target(
+        self, target: Target, key: Key = KEEP, version: int | None = None, *, by: str | None
+    ) -> TargetRecord:
+        """With another host or port its credential is gone unless a new one comes along. Raises TargetNotFound,
+        VersionConflict, NameTaken, VaultKeyRetired."""
+
+    async def target(self, named: UUID | str) -> TargetRecord:
+        """By id or name. Raises TargetNotFound."""
+
+    async def open_target(self, named: UUID | str) -> tuple[TargetRecord, Sealed | None]:
+        """With its credential, sealed. Raises TargetNotFound."""
+
+    async def find_targets(self, after_name: str = "", limit: int = 100) -> list[TargetRecord]: ...
+    async def delete_target(self, target_id: UUID) -> None:
+        """Raises TargetNotFound."""
+
+
+class Alerts(Protocol):
+    """For those who tell people that something is wrong."""
+
+    async def put_alert_rule(self, draft: RuleDraft, *, by: str | None) -> StoredRule:
+        """Make or replace a rule. Raises NameTaken."""
+
+    async def alert_rules(self, rule_id: UUID | None = None) -> list[StoredRule]:
+        """All rules by name, or the one."""
+
+    async def drop_alert_rule(self, rule_id: UUID) -> None:
+        """Raises NotFound."""
+
+    async def judge_alerts(self, decide: Decide) -> int:
+        """Take what has happened and write down what follows from it, as one; how many messages are to be sent."""
+
+    async def add_notification(self, notification_id: UUID, rule_id: UUID, body: Body) -> None: ...
+    async def due_notifications(self, limit: int = 50) -> list[Notification]: ...
+    async def note_delivery(self, notification_id: UUID, *, error: str | None, wait: float | None) -> None:
+        """It is delivered; or it is not, and tried again after `wait` seconds, or never."""
+
+    async def notifications(self, rule_id: UUID, limit: int = 50) -> list[Notification]:
+        """The latest messages of a rule first."""
+
+
+class Store(Jobs, Work, Watching, Tending, Views, Settings, Schedules, Access, Vault, Targets, Alerts, Protocol):
     """The single source of truth."""
 
     async def open(self, patience: float | None = None) -> None:

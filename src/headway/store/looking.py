@@ -8,14 +8,16 @@ from uuid import UUID
 
 from headway.model.filters import JobFilter
 from headway.model.findings import Finding
-from headway.model.job import Attempt, Change, Chunk, JobRecord, Stored
+from headway.model.history import Row as HistoryRow
+from headway.model.job import Artifact, Attempt, Change, Chunk, ChunkSize, JobRecord
 from headway.model.limits import Retention
 from headway.model.overview import QueueStats, Upkeep, WorkerStats
+from headway.model.result import ResultMeta, Stored
 from headway.model.states import State
 from headway.model.why import Why
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.store.driver import Driver, Lane
-from headway.store.scripts import checkup, dispatch, overview, views, why
+from headway.store.scripts import checkup, dispatch, figures, lists, output, overview, views, why
 from headway.store.scripts.dispatch import Outstanding
 
 
@@ -29,10 +31,13 @@ class SqlViews:
         return await self._driver.run(lambda: views.get(job_ids), Lane.READ, single=True)
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        return await self._driver.run(lambda: views.find(wanted), Lane.READ, single=True)
+        return await self._driver.run(lambda: lists.find(wanted), Lane.READ)
 
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         return await self._driver.run(lambda: views.attempts(job_id), Lane.READ)
+
+    async def children(self, job_id: UUID, limit: int = 100) -> list[UUID]:
+        return await self._driver.run(lambda: views.children(job_id, limit), Lane.READ, single=True)
 
     async def history(self, job_id: UUID) -> list[Change]:
         return await self._driver.run(lambda: views.history(job_id), Lane.READ)
@@ -40,12 +45,27 @@ class SqlViews:
     async def result(self, job_id: UUID) -> Stored | None:
         return await self._driver.run(lambda: views.result(job_id), Lane.READ, single=True)
 
+    async def result_metas(self, job_ids: Sequence[UUID]) -> dict[UUID, ResultMeta]:
+        return await self._driver.run(lambda: views.result_metas(job_ids), Lane.READ, single=True)
+
+    async def latest_result_of(self, source: str) -> tuple[UUID, ResultMeta] | None:
+        return await self._driver.run(lambda: views.latest_result_of(source), Lane.READ, single=True)
+
     async def chunks(
         self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
     ) -> list[Chunk]:
         return await self._driver.run(
             lambda: views.chunks(job_id, attempt, stream, after_seq, limit), Lane.READ, single=True
         )
+
+    async def chunk_sizes(self, job_id: UUID, attempt: int) -> list[ChunkSize]:
+        return await self._driver.run(lambda: views.chunk_sizes(job_id, attempt), Lane.READ, single=True)
+
+    async def ahead(self, job: JobRecord, limit: int = 1000) -> int | None:
+        return await self._driver.run(lambda: views.ahead(job, limit), Lane.READ)
+
+    async def artifacts(self, job_id: UUID) -> list[Artifact]:
+        return await self._driver.run(lambda: output.artifacts(job_id), Lane.READ, single=True)
 
     async def workers(self) -> list[WorkerInfo]:
         return await self._driver.run(views.workers, Lane.READ, single=True)
@@ -56,8 +76,8 @@ class SqlViews:
     async def counts(self) -> dict[str, dict[State, int]]:
         return await self._driver.run(views.counts, Lane.READ, single=True)
 
-    async def outstanding(self, limit: int = 1000) -> Outstanding:
-        return await self._driver.run(lambda: dispatch.outstanding(limit), Lane.READ)
+    async def outstanding(self, limit: int = 1000, without: Sequence[str] = ()) -> Outstanding:
+        return await self._driver.run(lambda: dispatch.outstanding(limit, without), Lane.READ)
 
     async def now(self) -> datetime:
         return await self._driver.run(overview.store_time, Lane.READ, single=True)
@@ -73,6 +93,9 @@ class SqlViews:
 
     async def why(self, job_id: UUID) -> Why | None:
         return await self._driver.run(lambda: why.why(job_id), Lane.READ)
+
+    async def figures(self, since: datetime, queue: str | None = None) -> list[HistoryRow]:
+        return await self._driver.run(lambda: figures.look(since, queue), Lane.READ, single=True)
 
     async def upkeep(self, retention: Retention, cancel_patience: float = 60.0) -> Upkeep:
         return await self._driver.run(lambda: checkup.upkeep(retention, cancel_patience), Lane.READ)

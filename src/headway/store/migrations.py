@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 
 import msgspec
@@ -19,13 +20,14 @@ class Migration(msgspec.Struct, frozen=True):
     breaking: bool
 
 
-def load(package: str) -> list[Migration]:
+@cache
+def load(package: str) -> Sequence[Migration]:
     """The steps this code knows, in order."""
     found = [_read(file.name, file.read_text()) for file in files(package).iterdir() if file.name.endswith(".sql")]
-    return sorted(found, key=lambda step: step.number)
+    return tuple(sorted(found, key=lambda step: step.number))
 
 
-def missing(known: list[Migration], applied: Mapping[int, bool]) -> list[Migration]:
+def missing(known: Sequence[Migration], applied: Mapping[int, bool]) -> list[Migration]:
     """What is to be done. `applied` maps the numbers done so far to whether they are breaking.
 
     A store that is ahead of this code is fine as long as nothing it went through breaks older code.
@@ -40,7 +42,7 @@ def missing(known: list[Migration], applied: Mapping[int, bool]) -> list[Migrati
     return [step for step in known if step.number not in applied]
 
 
-def check(known: list[Migration], applied: Mapping[int, bool]) -> None:
+def check(known: Sequence[Migration], applied: Mapping[int, bool]) -> None:
     """Whether this code may work with the store as it is."""
     lacking = missing(known, applied)
     if lacking:

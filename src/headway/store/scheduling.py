@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from headway.model.errors import KeyBusy, StoreUnavailable
 from headway.model.overview import SILENT_AFTER
 from headway.store.driver import Driver, Lane
 from headway.store.scripts import declare, fire, schedules
-from headway.store.scripts.fire import Fired, ScheduleStats
+from headway.store.scripts.fire import Fired, NotFired, ScheduleStats
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord
 from headway.store.scripts.submit import Answer
@@ -35,8 +36,8 @@ class SqlSchedules:
     async def run_schedule(self, schedule_id: UUID, job_id: UUID, *, by: str | None) -> Answer:
         return await self._driver.run(lambda: schedules.run_now(schedule_id, job_id, by=by), Lane.KEYED)
 
-    async def delete_schedule(self, schedule_id: UUID) -> None:
-        await self._driver.run(lambda: schedules.delete(schedule_id), Lane.KEYED)
+    async def delete_schedule(self, schedule_id: UUID, version: int | None = None) -> None:
+        await self._driver.run(lambda: schedules.delete(schedule_id, version), Lane.KEYED)
 
     async def declare_schedules(self, drafts: Sequence[Draft], source: str, code_version: str | None) -> list[str]:
         # Not on the lane of keys: a worker that starts needs no other connection for it than those it has.
@@ -52,10 +53,16 @@ class SqlSchedules:
         return await self._driver.run(lambda: schedules.occurrences(schedule_id, before, limit), Lane.READ, single=True)
 
     async def fire(self, *, previous: datetime | None = None, limit: int = 1000) -> Fired:
-        return await self._driver.run(lambda: fire.fire(limit, previous), Lane.KEYED)
+        tried: list[UUID] = []
+        try:
+            return await self._driver.run(lambda: fire.fire(limit, previous, tried), Lane.KEYED)
+        except Exception as error:
+            if not tried or (isinstance(error, StoreUnavailable) and not isinstance(error, KeyBusy)):
+                raise
+            raise NotFired(tried, error) from error
 
-    async def put_aside(self, seconds: float) -> UUID | None:
-        return await self._driver.run(lambda: fire.put_aside(seconds), Lane.KEYED)
+    async def put_aside(self, schedule_id: UUID, seconds: float) -> bool:
+        return await self._driver.run(lambda: fire.put_aside(schedule_id, seconds), Lane.KEYED)
 
     async def realign(self, after_id: UUID | None, limit: int = 500) -> UUID | None:
         return await self._driver.run(lambda: fire.realign(after_id, limit), Lane.KEYED)

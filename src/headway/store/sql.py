@@ -3,30 +3,44 @@ only, so they can't differ in meaning."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from headway.clock import Clock
-from headway.model.job import Chunk, Claim, Ended, Finish, Release, Report, Submission
+import msgspec
+from uuid_utils.compat import uuid7
+
+from headway.clock import Clock, sleep
+from headway.model.events import Transition
+from headway.model.history import Row as HistoryRow
+from headway.model.job import Artifact, Chunk, Claim, Edit, Ended, Finish, JobRecord, Release, Report, Submission
 from headway.model.limits import Limit, QueueSettings, Retention
 from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.observe.logs import get_logger
+from headway.store.accessing import SqlAccess
+from headway.store.alerting import SqlAlerts
+from headway.store.contract import Heard
 from headway.store.driver import Driver, Lane
+from headway.store.keeping import SqlVault
 from headway.store.looking import SqlViews
 from headway.store.scheduling import SqlSchedules
-from headway.store.scripts import cancel, gates, settings, submit, tend, views, work
+from headway.store.scripts import cancel, change, figures, gates, output, settings, submit, tend, views, work
 from headway.store.scripts.cancel import Verdict
-from headway.store.scripts.watermark import RESCAN, WALK_AGAIN, Walk, Watermark
+from headway.store.scripts.news import WATCH_EVERY, WATCH_TERM, WATCHED
+from headway.store.scripts.watermark import NO_ID, RESCAN, WALK_AGAIN, Walk, Watermark
 from headway.store.statements import Script, many, one
 
 __all__ = ["Driver", "Lane", "SqlStore"]
+
+log = get_logger("headway.store")
 
 LIMITS_AGE = 1.0
 """Seconds after which a changed limit is in force everywhere."""
 
 
-class SqlStore(SqlViews, SqlSchedules):
+class SqlStore(SqlViews, SqlSchedules, SqlAccess, SqlVault, SqlAlerts):
     """All methods of the `Store` contract, by scripts."""
 
     def __init__(self, driver: Driver, clock: Clock) -> None:
@@ -68,6 +82,11 @@ class SqlStore(SqlViews, SqlSchedules):
     async def schedule(self, job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None) -> list[Verdict]:
         return await self._driver.run(lambda: cancel.schedule(job_ids, run_at, by=by), Lane.KEYED)
 
+    async def edit(
+        self, job_id: UUID, edit: Edit, *, by: str | None, expected: Callable[[JobRecord], bool] | None = None
+    ) -> JobRecord:
+        return await self._driver.run(lambda: change.edit(job_id, edit, by=by, expected=expected), Lane.KEYED)
+
     async def delete(self, job_ids: Sequence[UUID], *, by: str | None) -> list[Verdict]:
         return await self._driver.run(lambda: cancel.delete(job_ids, by=by), Lane.KEYED)
 
@@ -89,7 +108,7 @@ class SqlStore(SqlViews, SqlSchedules):
             return claimed
         self._watermarks.pop(want.queue, None)
         # Fewer than asked for, behind the mark: there may be more before it.
-        return claimed if from_start else work.Claimed(claimed.claims, retry_in=0.0)
+        return claimed if from_start else msgspec.structs.replace(claimed, retry_in=0.0)
 
     async def peek(self, queues: Sequence[str]) -> dict[str, float]:
         def script() -> Script[dict[str, float]]:
@@ -99,15 +118,24 @@ class SqlStore(SqlViews, SqlSchedules):
         return await self._driver.run(script, Lane.CLAIM, single=True)
 
     async def renew(
-        self, worker: WorkerInfo, ttl: float, done: Sequence[UUID], *, held: Sequence[UUID] | None = None
+        self, worker: WorkerInfo, ttl: float, done: Sequence[UUID], *, held: Sequence[UUID]
     ) -> work.Renewal:
         return await self._driver.run(lambda: work.renew(worker, ttl, done, held), Lane.WRITE)
 
     async def report(self, news: Sequence[Report]) -> set[UUID]:
         return await self._driver.run(lambda: work.report(news), Lane.WRITE, single=True)
 
+    async def note(self, claim: Claim, what: str, detail: str) -> bool:
+        return await self._driver.run(lambda: work.note(claim, what, detail), Lane.WRITE)
+
     async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
         return await self._driver.run(lambda: work.append(claim, chunks), Lane.WRITE, single=True)
+
+    async def trim(self, claim: Claim, first: int, last: int) -> None:
+        await self._driver.run(lambda: output.trim(claim, first, last), Lane.WRITE, single=True)
+
+    async def put_artifacts(self, claim: Claim, artifacts: Sequence[Artifact]) -> bool:
+        return await self._driver.run(lambda: output.put_artifacts(claim, artifacts), Lane.WRITE, single=True)
 
     async def finish(self, moves: Sequence[Finish]) -> list[Ended]:
         return await self._driver.run(lambda: work.finish(moves), Lane.WRITE)
@@ -118,6 +146,50 @@ class SqlStore(SqlViews, SqlSchedules):
     async def leave(self, worker_id: UUID) -> None:
         await self._one("drop_worker", Lane.WRITE, worker_id=worker_id)
 
+    # Watching
+
+    async def watch(self, heard: Heard, *, everything: bool = True) -> Callable[[], None]:
+        def pass_on(changes: Sequence[Transition]) -> None:
+            at = self._clock.now()
+            heard([change.event(at) for change in changes])
+
+        stop = await self._driver.watch(pass_on)
+        try:
+            await self._be_watched(everything=everything)
+        except BaseException:
+            stop()
+            raise
+        watching = asyncio.create_task(self._stay_watched(pass_on, everything=everything))
+
+        def end() -> None:
+            watching.cancel()
+            stop()
+
+        return end
+
+    async def tell(self, changes: Sequence[Transition]) -> None:
+        await self._driver.tell(changes)
+
+    async def _be_watched(self, *, everything: bool) -> None:
+        """On the lane on which news is heard: a connection that is lost is made again by this."""
+
+        def script() -> Script[None]:
+            yield one("keep_watch", holder=NO_ID, ttl=WATCH_TERM)
+            if everything:
+                yield one("wake", wake=[WATCHED])
+
+        await self._driver.run(script, Lane.CLAIM)
+
+    async def _stay_watched(self, heard: Callable[[Sequence[Transition]], None], *, everything: bool) -> None:
+        while True:
+            await sleep(self._clock, WATCH_EVERY)
+            try:
+                await self._be_watched(everything=everything)
+            except Exception as error:
+                log.warning("store.watch_delayed", error=repr(error))
+            if self._driver.deaf:
+                heard([])
+
     # Tending
 
     async def look(self) -> tend.Due:
@@ -126,7 +198,7 @@ class SqlStore(SqlViews, SqlSchedules):
     async def rescue(self, limit: int = 100) -> list[tend.Rescued]:
         return await self._driver.run(lambda: tend.rescue(limit), Lane.WRITE)
 
-    async def take_up(self, grace: float = tend.STRAY_AFTER, limit: int = 500) -> list[tend.Stray]:
+    async def take_up(self, grace: float = tend.STRAY_AFTER, limit: int = 500) -> list[UUID]:
         return await self._driver.run(lambda: tend.take_up(grace, limit), Lane.WRITE)
 
     async def expire(self, limit: int = 500) -> list[UUID]:
@@ -147,6 +219,13 @@ class SqlStore(SqlViews, SqlSchedules):
 
     async def take_duty(self, name: str, holder: UUID, ttl: float) -> bool:
         return await self._driver.run(lambda: tend.take_duty(name, holder, ttl), Lane.WRITE, single=True)
+
+    async def add_figures(self, line_id: UUID, rows: Sequence[HistoryRow]) -> None:
+        await self._driver.run(lambda: figures.add(line_id, rows), Lane.WRITE, single=True)
+
+    async def gather_figures(self) -> None:
+        line_id = uuid7()
+        await self._driver.run(lambda: figures.gather(line_id), Lane.WRITE)
 
     async def vacuum(self) -> None:
         await self._driver.vacuum()

@@ -6,12 +6,16 @@
 
 Parameters before the semicolon stand for one row each (PostgreSQL gets arrays, SQLite runs the statement row by row),
 those behind it for the whole statement. `:name` in the text becomes the driver's numbered placeholder.
+
+What several statements of a file have in common is a part: written once, before them, under `-- part: asked`, and
+used as `@asked`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -19,7 +23,8 @@ import msgspec
 
 T = TypeVar("T")
 
-_HEADER = re.compile(r"^-- name: (\w+)\(([^)]*)\)\n", re.MULTILINE)
+_HEADER = re.compile(r"^-- (?:name: (\w+)\(([^)]*)\)|part: (\w+))\n", re.MULTILINE)
+_USE = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
@@ -62,6 +67,11 @@ def many(name: str, rows: Sequence[tuple[Any, ...]], /, **parameters: Any) -> Qu
 
 def load(package: str, placeholder: str) -> dict[str, Statement]:
     """All statements in the package's `*.sql` files; `placeholder` is `$` or `?`."""
+    return dict(_read(package, placeholder))
+
+
+@cache
+def _read(package: str, placeholder: str) -> Mapping[str, Statement]:
     texts = [file.read_text() for file in files(package).iterdir() if file.name.endswith(".sql")]
     return {s.name: s for text in texts for s in _parse(text, placeholder)}
 
@@ -69,10 +79,19 @@ def load(package: str, placeholder: str) -> dict[str, Statement]:
 def _parse(text: str, placeholder: str) -> list[Statement]:
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]
-    return [
-        _statement(header[1], header[2], text[header.end() : end], placeholder)
-        for header, end in zip(headers, ends, strict=True)
-    ]
+    parts: dict[str, str] = {}
+
+    def whole(given: str) -> str:
+        return _USE.sub(lambda use: parts[use[1]], given)
+
+    found = []
+    for header, end in zip(headers, ends, strict=True):
+        body = whole(text[header.end() : end])
+        if header[3]:
+            parts[header[3]] = body.strip()
+        else:
+            found.append(_statement(header[1], whole(header[2]), body, placeholder))
+    return found
 
 
 def _statement(name: str, declared: str, body: str, placeholder: str) -> Statement:

@@ -6,31 +6,41 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from headway.clock import Clock, sleep
-from headway.model.errors import KeyBusy, StoreUnavailable
+from headway.model.errors import KeyBusy, NotStorable, StoreUnavailable
 from headway.model.job import Ended, ErrorInfo, Finish, Release
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.worker.attempt import Attempt
 from headway.worker.judge import Move
+from headway.worker.tally import Entry, Tally
 
 BATCH = 1000
+BATCH_BYTES = 8 * 1024 * 1024
 BUSY_WAIT = 0.25
-GIVE_UP_WAIT = 5.0
-Entry = tuple[Attempt, Move]
-Act = Callable[[Sequence[Any]], Awaitable[list[Ended]]]
-Recorded = Callable[[Attempt, Move, Ended], None]
-"""Called once the store has answered, with what it made of an attempt's move."""
+UNFORESEEN_WAIT = 5.0
+Recorded = Callable[[Sequence[Entry], Sequence[Ended]], None]
+"""Called once the store has answered, with what it made of each attempt's move."""
 
 log = get_logger("headway.worker")
+
+
+class _Act(msgspec.Struct, frozen=True):
+    """How moves of one kind are recorded, and counted."""
+
+    record: Callable[[Sequence[Any]], Awaitable[list[Ended]]]
+    count: Callable[[Sequence[Entry], Sequence[Ended]], None]
 
 
 class Finisher:
     """Takes moves from attempts and brings them into the store, however long that takes."""
 
-    def __init__(self, store: Store, clock: Clock, recorded: Recorded) -> None:
+    def __init__(self, store: Store, clock: Clock, recorded: Recorded, tally: Tally) -> None:
         self._store = store
         self._clock = clock
+        self._tally = tally
         self._recorded = recorded
         self._entries: list[Entry] = []
         self._deferred = 0
@@ -49,27 +59,38 @@ class Finisher:
 
     async def run(self) -> None:
         while True:
-            await self._work.wait()
-            self._work.clear()
             while self._entries:
-                batch, self._entries = self._entries[:BATCH], self._entries[BATCH:]
-                await self._record(batch)
+                await self._record(self._next_batch())
             if not self._deferred:
                 self._idle.set()
+            await self._work.wait()
+            self._work.clear()
+
+    def _next_batch(self) -> list[Entry]:
+        """As many as one transaction should take: large results are heavy."""
+        size, count = 0, 0
+        for _, move in self._entries[:BATCH]:
+            size += len(move.result or b"") if isinstance(move, Finish) else 0
+            if count and size > BATCH_BYTES:
+                break
+            count += 1
+        batch, self._entries = self._entries[:count], self._entries[count:]
+        return batch
 
     async def _record(self, batch: Sequence[Entry]) -> None:
         finishes = [entry for entry in batch if isinstance(entry[1], Finish)]
         releases = [entry for entry in batch if isinstance(entry[1], Release)]
         if finishes:
-            await self._insist(self._store.finish, finishes)
+            await self._insist(_Act(self._store.finish, self._tally.finished), finishes)
         if releases:
-            await self._insist(self._store.release, releases)
+            await self._insist(_Act(self._store.release, self._tally.released), releases)
 
-    async def _insist(self, act: Act, entries: Sequence[Entry], wait: float = 0.05) -> None:
-        """Until the store has answered. A batch that fails as a whole is split: one bad move holds up no others."""
+    async def _insist(self, act: _Act, entries: Sequence[Entry], wait: float = 0.05) -> None:
+        """Until the store has answered. A batch that fails as a whole is split: one bad move holds up no others. Only
+        what a move's own content brings about makes the job fail; whatever else goes wrong, it ends as it ended."""
         while True:
             try:
-                answers = await act([move for _, move in entries])
+                answers = await act.record([move for _, move in entries])
             except KeyBusy:
                 if len(entries) > 1:
                     return await self._split(act, entries)
@@ -81,13 +102,14 @@ class Finisher:
             except Exception as error:
                 if len(entries) > 1:
                     return await self._split(act, entries)
-                return await self._give_up(entries[0], error)
+                if isinstance(error, NotStorable | TypeError | ValueError):
+                    return await self._give_up(entries[0], error)
+                return self._postpone(entries[0], error)
             else:
-                for (attempt, move), answer in zip(entries, answers, strict=True):
-                    self._recorded(attempt, move, answer)
-                return None
+                act.count(entries, answers)
+                return self._recorded(entries, answers)
 
-    async def _split(self, act: Act, entries: Sequence[Entry]) -> None:
+    async def _split(self, act: _Act, entries: Sequence[Entry]) -> None:
         middle = len(entries) // 2
         await self._insist(act, entries[:middle])
         await self._insist(act, entries[middle:])
@@ -101,6 +123,11 @@ class Finisher:
         self._deferred -= 1
         self.add(*entry)
 
+    def _postpone(self, entry: Entry, error: Exception) -> None:
+        """The lease is kept meanwhile; whoever mends the cause finds the job where it was."""
+        log.error("worker.finish_impossible", exc_info=error, job_id=str(entry[1].job_id), error=repr(error))
+        self._defer(entry, UNFORESEEN_WAIT)
+
     async def _give_up(self, entry: Entry, error: Exception) -> None:
         """The store can't take this very end: the job fails, and says why."""
         attempt, move = entry
@@ -110,8 +137,7 @@ class Finisher:
         try:
             [answer] = await self._store.finish([failed])
         except Exception as still:
-            # The lease is kept meanwhile; whoever mends the cause finds the job where it was.
-            log.exception("worker.finish_impossible", job_id=str(move.job_id), error=repr(still))
-            self._defer((attempt, failed), GIVE_UP_WAIT)
+            self._postpone((attempt, failed), still)
         else:
-            self._recorded(attempt, failed, answer)
+            self._tally.finished([(attempt, failed)], [answer])
+            self._recorded([(attempt, failed)], [answer])

@@ -34,7 +34,7 @@ def judge(  # noqa: PLR0911 - one line per ending
 ) -> Move:
     """The move that records this ending."""
     if isinstance(ending, Completed):
-        return Finish.succeeded(claim, ran, ending.result)
+        return Finish.succeeded(claim, ran, ending.result, ending.about)
     match ending:
         case Failed() | TimedOut():
             return _retry_or_fail(claim, ending, ran, default, random)
@@ -48,8 +48,8 @@ def judge(  # noqa: PLR0911 - one line per ending
             return Finish.failed(claim, ran, error, Outcome.POISON) if proven else Release.lost(claim, ran, error)
         case Unknown(error):
             return Finish.failed(claim, ran, error, Outcome.UNKNOWN)
-        case NoCode():
-            return Release.parked(claim, PARKED_WAIT)
+        case NoCode(missing):
+            return Release.parked(claim, PARKED_WAIT, missing)
         case _:
             assert_never(ending)
 
@@ -63,5 +63,8 @@ def _retry_or_fail(claim: Claim, ending: Failed | TimedOut, ran: float, default:
     permanent = isinstance(ending, Failed) and ending.permanent
     wait = None if permanent else policy.next_wait(claim.failures + 1, failure, random)
     if wait is None:
-        return Finish.failed(claim, ran, ending.error, outcome)
+        result = ending.result if isinstance(ending, Failed) else None
+        return Finish.failed(claim, ran, ending.error, outcome, result)
+    if isinstance(ending, Failed):
+        wait = max(wait, ending.not_before)
     return Release.retry(claim, ran, wait, ending.error, outcome)

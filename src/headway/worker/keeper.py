@@ -17,11 +17,13 @@ import msgspec
 
 from headway.clock import Clock, sleep
 from headway.duties.tending import Tending
-from headway.model.errors import StoreUnavailable
 from headway.model.worker import WorkerInfo
+from headway.observe import series
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.lending import Stores
+from headway.store.thread import StoreThread
+from headway.worker.endurance import delayed, endure
 
 STALL = 1.0
 """A loop that does not turn for this long is reported, with what holds it."""
@@ -75,6 +77,8 @@ class Callbacks(msgspec.Struct, frozen=True):
 
     lost: Callable[[set[UUID]], None]
     cancel: Callable[[frozenset[UUID]], None]
+    crowd: Callable[[int], None]
+    """How many workers there are."""
     at_work: Callable[[], str | None] = lambda: None
     """The name of the job that the loop is at right now; alone of all these it is called on the keeper's thread."""
 
@@ -88,6 +92,11 @@ class Keeper:
         self._ttl = ttl
         self.clock = clock
         self._renew_now = asyncio.Event()
+        self._seen = clock.monotonic()
+
+    def silent(self) -> float:
+        """Seconds since the last sign of life that the store has taken."""
+        return self.clock.monotonic() - self._seen
 
     def hurry(self) -> None:
         """A cancel may be waiting: renew at once. Called on the keeper's loop."""
@@ -114,20 +123,23 @@ class Keeper:
         held, done = list(self._leases.held.values()), self._leases.take_done()
         try:
             renewal = await store.renew(self._worker(), self._ttl, done, held=[lease.id for lease in held])
-        except StoreUnavailable as error:
-            log.warning("worker.renewal_failed", error=str(error))
+        except Exception as error:
+            delayed("worker.renewal_failed", error)
             self._leases.put_back(done)
             now = self.clock.monotonic()
             gone = {lease.id for lease in held if lease.deadline <= now}
         else:
+            self._seen = asked_at
             for lease in held:
                 if lease.id in renewal.leases:
                     lease.deadline = asked_at + self._ttl
             gone = {lease.id for lease in held if lease.id not in renewal.leases and lease.id in self._leases.held}
             if renewal.cancels:
                 tell.cancel(renewal.cancels)
+            tell.crowd(renewal.crowd)
         if gone:
             log.warning("worker.leases_lost", leases=len(gone))
+            series.leases_lost.add((), len(gone))
             tell.lost(gone)
 
 
@@ -136,74 +148,42 @@ class KeeperThread:
 
     def __init__(self, keeper: Keeper, stores: Stores, tending: Tending, tell: Callbacks) -> None:
         self._keeper = keeper
-        self._stores = stores
         self._tending = tending
         self._home = asyncio.get_running_loop()
         self._home_thread = threading.get_ident()
         self._tell = Callbacks(
-            lambda lost: self._post(tell.lost, lost), lambda cancels: self._post(tell.cancel, cancels), tell.at_work
+            lost=lambda lost: self._post(tell.lost, lost),
+            cancel=lambda cancels: self._post(tell.cancel, cancels),
+            crowd=lambda crowd: self._post(tell.crowd, crowd),
+            at_work=tell.at_work,
         )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._main: asyncio.Task[None] | None = None
-        self._beat = 0.0
-        self._thread = threading.Thread(target=self._run, name="headway-keeper", daemon=True)
-        self._ready = threading.Event()
+        self._thread = StoreThread("keeper", self._keep, stores, keeper.clock)
 
     def start(self) -> None:
         self._thread.start()
 
     def hurry(self) -> None:
         """Called on the worker's loop."""
-        self._ready.wait()
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._keeper.hurry)
+        self._thread.call(self._keeper.hurry)
 
     async def stop(self) -> None:
-        self._ready.wait()
-        if self._loop is not None and self._main is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._main.cancel)
-        await asyncio.to_thread(self._thread.join)
+        await self._thread.stop()
 
     def _post(self, act: Callable[..., object], *args: object) -> None:
         if not self._home.is_closed():
             self._home.call_soon_threadsafe(act, *args)
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._keep())
-        except asyncio.CancelledError:
-            log.debug("worker.keeper_stopped")
-        finally:
-            self._ready.set()
-
-    async def _keep(self) -> None:
-        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        self._ready.set()
-        store = await self._acquire()
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._watch_home())
-                group.create_task(self._keep_on(store))
-        finally:
-            await self._stores.release(store)
-
-    async def _acquire(self) -> Store:
-        while True:
-            try:
-                return await self._stores.acquire()
-            except Exception as error:
-                # Whatever it is: without a keeper every lease would lapse.
-                log.warning("worker.keeper_delayed", error=repr(error))
-                await sleep(self._keeper.clock, 1.0)
-
-    async def _keep_on(self, store: Store) -> None:
+    async def _keep(self, store: Store) -> None:
         """A keeper that dies would cost every lease: whatever goes wrong, it goes on."""
-        while True:
-            try:
-                await self._keeper.run(store, self._tell, self._tending)
-            except Exception:
-                log.exception("worker.keeper_failed")
-                await sleep(self._keeper.clock, 1.0)
+        clock = self._keeper.clock
+        async with asyncio.TaskGroup() as group:
+            group.create_task(endure(self._watch_home, clock, "watch"))
+            group.create_task(endure(lambda: self._keeper.run(store, self._tell, self._tending), clock, "keeper"))
+
+    def _turned(self, asked: float, keepers: asyncio.AbstractEventLoop, turned: asyncio.Event) -> None:
+        """On the worker's loop, once it has come round."""
+        series.loop_lag.observe((max(self._keeper.clock.monotonic() - asked, 0.0),))
+        keepers.call_soon_threadsafe(turned.set)
 
     async def _watch_home(self) -> None:
         """Report what keeps the worker's loop from turning."""
@@ -212,7 +192,7 @@ class KeeperThread:
             asked = clock.monotonic()
             turned = asyncio.Event()
             loop = asyncio.get_running_loop()
-            self._post(loop.call_soon_threadsafe, turned.set)
+            self._post(self._turned, asked, loop, turned)
             await sleep(clock, STALL)
             if not turned.is_set():
                 frame = sys._current_frames().get(self._home_thread)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from headway.clock import Clock, wait_for
-from headway.model.errors import StoreUnavailable
+from headway.clock import Clock, Timer, wait_for
 from headway.model.job import Claim
+from headway.model.retry import Random
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.scripts.work import Want
 from headway.worker.attempt import Attempt
+from headway.worker.endurance import delayed
 from headway.worker.keeper import Leases
 
 BATCH = 500
+CROWD = 20
+"""So many light jobs, which do nothing but wait for other servers, fit into one slot."""
 FOREVER = float("inf")
 RETRY_AFTER = 1.0
 GATHER_SECONDS = 0.01
+AT_ONCE = 8
+"""Workers whose claims don't get into each other's way, about."""
+SLOW = 3.0
+"""A claim that takes so many times as long as the quickest one was held up by others."""
+FORGET = 1.02
+"""By so much the quickest one is forgotten with each further claim."""
+LONGEST_PAUSE = 0.5
 PREFETCH_SECONDS = 0.05
 """Claim ahead only what is likely to begin within this time, so that long jobs are left to idle workers."""
+
+Claimed = Callable[[str, Sequence[float]], None]
+"""Told of every claim: its queue, and for how long each of the jobs had been due."""
 
 log = get_logger("headway.worker")
 
@@ -29,22 +42,32 @@ log = get_logger("headway.worker")
 class Lane:
     """The slots of one queue and the jobs in hand.
 
-    `in_hand` counts every job from claim until its end is recorded; it never exceeds twice the slots.
+    A slot takes one job, or `CROWD` of the kinds that are light. What is in hand counts from claim until its end is
+    recorded; it never exceeds twice the slots.
     """
 
-    def __init__(self, queue: str, slots: int) -> None:
+    def __init__(self, queue: str, slots: int, light: frozenset[str] = frozenset()) -> None:
         self.queue = queue
         self.slots = slots
+        self.light = light
+        self._in_hand = 0
+        self._running = 0
+        """Both in the shares of a slot that a light job takes."""
         self.waiting: deque[Attempt] = deque()
         self.running: dict[Attempt, None] = {}
         """A set in the order of beginning: who walks over it must do so the same way each time."""
-        self.in_hand = 0
         self.open = True
         self.wake = asyncio.Event()
         self.freed = asyncio.Event()
         self.idle = False
         self.peeked = False
         """Woken because the store said that a job is due."""
+        self.answer: Timer | None = None
+        """When it will answer a ring that all workers have heard."""
+        self.answers = False
+        """Woken by such a ring."""
+        self.claim_time = 0.0
+        """Seconds that the last claim took."""
         self.deaf = False
         """Was too full to answer a doorbell, and hears no more of them until there is room."""
         self._pace = 0.0
@@ -55,7 +78,8 @@ class Lane:
     def room(self) -> int:
         """How many more may be claimed now."""
         ahead = min(self.slots, int(self._pace * PREFETCH_SECONDS))
-        return min(self.slots + ahead, 2 * self.slots) - self.in_hand
+        in_hand = -(-self._in_hand // CROWD)
+        return min(self.slots + ahead, 2 * self.slots) - in_hand
 
     @property
     def worthwhile(self) -> int:
@@ -65,10 +89,33 @@ class Lane:
 
     def next_to_begin(self) -> Attempt | None:
         """The next claimed job, if a slot is free for it."""
-        if self.waiting and len(self.running) < self.slots:
+        if self.waiting and self._running + self.waiting[0].share <= self.slots * CROWD:
             self._begun += 1
             return self.waiting.popleft()
         return None
+
+    def share(self, kind: str) -> int:
+        """What a job of this kind takes, in the least share of a slot."""
+        return 1 if kind in self.light else CROWD
+
+    def take(self, attempts: Sequence[Attempt]) -> None:
+        """They are claimed."""
+        self._in_hand += sum(attempt.share for attempt in attempts)
+
+    def begin(self, attempt: Attempt) -> None:
+        """It runs."""
+        self.running[attempt] = None
+        self._running += attempt.share
+
+    def end(self, attempt: Attempt) -> None:
+        """It has stopped running."""
+        del self.running[attempt]
+        self._running -= attempt.share
+
+    def let_go(self, attempt: Attempt) -> None:
+        """Its end is recorded."""
+        self._in_hand -= attempt.share
+        self.freed.set()
 
     def measure(self, now: float) -> None:
         """How many jobs a second begin here; called every now and then."""
@@ -79,13 +126,20 @@ class Lane:
 
 
 class Intake:
-    """Keeps a lane filled."""
+    """Keeps a lane filled.
 
-    def __init__(self, lane: Lane, store: Store, leases: Leases, clock: Clock) -> None:
+    Where many workers draw from one backlog, claims get into each other's way: each walks over what others have just
+    taken. A worker that finds its claims slow leaves the store to the others for a while; eight at a time get as much
+    out of it as a hundred.
+    """
+
+    def __init__(self, lane: Lane, store: Store, leases: Leases, clock: Clock, claimed: Claimed) -> None:
         self._lane = lane
         self._store = store
+        self._claimed = claimed
         self._leases = leases
         self._clock = clock
+        self._quickest = FOREVER
 
     @property
     def worthwhile(self) -> bool:
@@ -103,25 +157,38 @@ class Intake:
         lane = self._lane
         lane.wake.clear()
         asked_at, asked = self._clock.monotonic(), min(lane.room, BATCH)
-        want = Want(worker_id=worker_id, queue=lane.queue, limit=asked, lease_id=lease_id, ttl=ttl)
+        want = Want(worker_id=worker_id, queue=lane.queue, limit=asked, lease_id=lease_id, ttl=ttl, hush=lane.answers)
+        lane.answers = False
         try:
             got = await self._store.claim(want)
-        except StoreUnavailable as error:
-            log.warning("worker.claim_delayed", queue=lane.queue, error=str(error))
+        except Exception as error:
+            delayed("worker.claim_delayed", error, queue=lane.queue)
             return [], RETRY_AFTER
-        lane.measure(self._clock.monotonic())
+        now = self._clock.monotonic()
+        lane.claim_time = now - asked_at
+        self._quickest = min(lane.claim_time, self._quickest * FORGET)
+        lane.measure(now)
+        self._claimed(lane.queue, got.waited)
         attempts = self._take(got.claims, want.lease_id, asked_at + ttl)
         if got.retry_in is not None:
             return attempts, max(got.retry_in, 0.005) if not attempts else None
         return attempts, None if len(attempts) == asked else FOREVER
 
+    def gives_way(self, crowd: int, random: Random) -> float:
+        """Seconds until the next claim, for the sake of others."""
+        slow = self._lane.claim_time - SLOW * self._quickest
+        if crowd <= AT_ONCE or slow <= 0:
+            return 0.0
+        return min(2 * random() * slow * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
+
     def _take(self, claims: Sequence[Claim], lease_id: UUID, deadline: float) -> list[Attempt]:
         if not claims:
             return []
         lane = self._lane
-        lane.in_hand += len(claims)
         lease = self._leases.take(lease_id, len(claims), deadline)
-        return [Attempt(claim, lane, lease) for claim in claims]
+        attempts = [Attempt(claim, lane, lease) for claim in claims]
+        lane.take(attempts)
+        return attempts
 
 
 async def idle(lane: Lane, clock: Clock, delay: float) -> None:

@@ -1,6 +1,10 @@
 """How a worker learns that there is work: by rings of the store or of a bus, and by looking when none comes.
 
 Rings may be lost, late or too many. What is claimed decides; a look every second is the net under all of them.
+
+A ring of the store is heard by all workers at once. Where there are many, each lets a moment pass that it has drawn by
+lot, as long as all their claims one after another would take: the first to ask takes what there is. If that was all,
+its claim tells the others to stay where they are; if not, one after the other joins in.
 """
 
 from __future__ import annotations
@@ -12,32 +16,47 @@ from uuid import UUID
 from headway.bus.contract import Bus, Doorbell
 from headway.clock import Clock, Timer, wait_for
 from headway.model.errors import StoreUnavailable
+from headway.model.retry import Random
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
-from headway.store.scripts.cancel import worker_channel
-from headway.store.scripts.rows import later
+from headway.store.scripts.rows import HUSH, hushed, later
 from headway.worker.lane import Lane
 
 LOOK_AFTER = 0.05
 """Seconds after a claim until the worker asks when the next job is due."""
+SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
+"""Seconds that each worker more may have to answer a ring."""
 LATER = later("")
 
 log = get_logger("headway.worker")
 
 
 class Wakeups:
-    """Wakes the lanes of one worker. `hurry` is called when somebody wants the worker to look at its cancels."""
+    """Wakes the lanes of one worker. `calls`: what else is rung for, and what is to be done then."""
 
-    def __init__(
-        self, worker_id: UUID, store: Store, clock: Clock, lanes: Mapping[str, Lane], hurry: Callable[[], None]
+    def __init__(  # noqa: PLR0913 - what a worker hears, and by which means
+        self,
+        worker_id: UUID,
+        store: Store,
+        clock: Clock,
+        random: Random,
+        lanes: Mapping[str, Lane],
+        calls: Mapping[str, Callable[[], None]],
     ) -> None:
-        self._own = worker_channel(worker_id)
+        self.crowd = 1
+        """How many workers hear the same rings."""
+        self._me = str(worker_id)
         self._store = store
         self._clock = clock
+        self._random = random
         self._lanes = lanes
-        self._hurry = hurry
+        self._calls = calls
         self._look = asyncio.Event()
         self._asking: Timer | None = None
+
+    def count(self, crowd: int) -> None:
+        """So many workers hear the same rings."""
+        self.crowd = crowd
 
     def all(self) -> None:
         """Look at all queues now."""
@@ -46,7 +65,15 @@ class Wakeups:
 
     async def listen(self, bus: Bus | None) -> Callable[[], None]:
         """Begin to hear: from the bus, or without one from the store itself. Returns what ends it."""
-        return await (bus.on_call(self._own, self._hurry) if bus else self._store.listen(self._heard))
+        if bus is None:
+            return await self._store.listen(self._heard)
+        stops = [await bus.on_call(channel, call) for channel, call in self._calls.items()]
+
+        def stop() -> None:
+            for each in stops:
+                each()
+
+        return stop
 
     def rung(self, doorbell: Doorbell) -> bool:
         """A doorbell of the bus. A lane that is full leaves it to another worker."""
@@ -76,17 +103,47 @@ class Wakeups:
         finally:
             if self._asking is not None:
                 self._asking.cancel()
+                self._asking = None
+            for lane in self._lanes.values():
+                self._take_back(lane)
 
     def _heard(self, channel: str) -> None:
         """A ring of the store for one queue, for this worker itself, or (after a reconnect) for all."""
-        if channel == self._own:
-            self._hurry()
+        if channel in self._calls:
+            self._calls[channel]()
         elif channel == "":
             self.all()
         elif channel.startswith(LATER):
             self._look_when_due(channel.removeprefix(LATER))
+        elif channel.startswith(HUSH):
+            self._heard_hush(*hushed(channel))
         elif channel in self._lanes:
-            self._due(self._lanes[channel])
+            self._ring(self._lanes[channel])
+
+    def _ring(self, lane: Lane) -> None:
+        """Jobs are due, and everybody knows. A lane that is just asking will ask again."""
+        if self.crowd == 1 or not lane.idle:
+            self._due(lane)
+        elif lane.answer is None:
+            share = min(max(lane.claim_time, SHORTEST_TURN), LONGEST_TURN)
+            lane.answer = self._clock.call_later(self._random() * share * self.crowd, lambda: self._answer(lane))
+
+    def _answer(self, lane: Lane) -> None:
+        lane.answer, lane.answers = None, True
+        self._due(lane)
+
+    def _heard_hush(self, worker: str, queue: str) -> None:
+        """Nothing was left when this worker asked. What was rung for since, others have been told to leave to it."""
+        lane = self._lanes.get(queue)
+        if lane is not None and self._take_back(lane) and worker == self._me:
+            self._answer(lane)
+
+    def _take_back(self, lane: Lane) -> bool:
+        """Answer no more; whether that was intended."""
+        timer, lane.answer = lane.answer, None
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
 
     def _due(self, lane: Lane) -> None:
         """Jobs are due now. If others are quicker there is no need to ask when the next one is: it will ring."""

@@ -4,92 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random as chance
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from uuid import UUID
 
-import msgspec
-from uuid_utils.compat import uuid7
-
-from headway.bus.contract import Bus
-from headway.clock import Clock, SystemClock, sleep
+from headway.clock import sleep
 from headway.duties.tending import Tending
-from headway.executors.contract import Executor
-from headway.model.errors import ConfigurationError, StoreUnavailable
-from headway.model.job import Claim, Ended, Finish, Release
-from headway.model.limits import Retention
-from headway.model.retry import Random
+from headway.executors.contract import Mindful
+from headway.model.errors import ConfigurationError
+from headway.model.job import OUTLIVING, Claim, Ended, Finish, Release
 from headway.model.worker import WorkerInfo
 from headway.observe.logs import get_logger
-from headway.store.contract import Store
-from headway.store.lending import Stores
-from headway.store.scripts.tend import Rescued
+from headway.output.stored import StoredOutputs
+from headway.store.scripts.cancel import worker_channel
+from headway.store.scripts.news import WATCHED
 from headway.worker.attempt import Attempt, Stop
+from headway.worker.endurance import delayed, endure
 from headway.worker.finisher import Finisher
 from headway.worker.herald import Herald
-from headway.worker.judge import Move
 from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
 from headway.worker.lane import Intake, Lane, idle
-from headway.worker.output import Output
+from headway.worker.parts import Options, Parts
+from headway.worker.shipping import Shipping
+from headway.worker.tally import Entry, Tally, watch_heartbeat, watch_lanes
 from headway.worker.wakeups import Wakeups
 
-POLL = 1.0
-"""Seconds between looks at the store when no wake-up comes."""
-REPORT_EVERY = 0.5
 SLOTS = 100
 STOP_PATIENCE = 10.0
 """How long a stopping worker waits for jobs that it has told to stop."""
 
 log = get_logger("headway.worker")
-
-
-class Hooks:
-    """Called after the store has recorded a change, in the process that recorded it, at most once. Subclass to use."""
-
-    def ended(self, claim: Claim, move: Move, end: Ended) -> None:
-        """A job of this worker moved on; `end.state` is where it is now."""
-
-    def rescued(self, jobs: list[Rescued]) -> None:
-        """Jobs of another worker were taken back."""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker works."""
-
-    queues: Mapping[str, int] = msgspec.field(default_factory=lambda: {"default": SLOTS})
-    lease: float = 30.0
-    grace: float = 30.0
-    poll: float = POLL
-    name: str | None = None
-    code_version: str | None = None
-    retention: Retention = Retention()
-    fires: bool = False
-    """Whether schedules are fired beside it."""
-
-    def __post_init__(self) -> None:
-        if not self.queues:
-            raise ConfigurationError("a worker needs at least one queue, e.g. queues={'default': 100}")
-        for queue, slots in self.queues.items():
-            if slots < 1:
-                raise ConfigurationError(f"queue {queue!r} needs at least one slot, not {slots}")
-        if self.lease <= 0:
-            raise ConfigurationError(f"the lease must be a positive number of seconds, not {self.lease}")
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is made of. `stores` lends the keeper a store for its thread; without, it stays on this loop."""
-
-    store: Store
-    executors: Mapping[str, Executor]
-    stores: Stores | None
-    clock: Clock = SystemClock()
-    random: Random = chance.random
-    new_id: Callable[[], UUID] = uuid7
-    hooks: Hooks = Hooks()
-    bus: Bus | None = None
-    """What rings for due jobs and hears of them; without one the store does."""
 
 
 class Worker:
@@ -112,15 +57,25 @@ class Worker:
         self._intakes: dict[str, asyncio.Task[None]] = {}
         self._services: list[asyncio.Task[None]] = []
         self._held: dict[Attempt, None] = {}
+        # Asked once: whether an object follows a protocol takes longer to find out than to run a short job.
+        self._mindful = {kind: executor for kind, executor in parts.executors.items() if isinstance(executor, Mindful)}
         self._leases = Leases()
-        self._finisher = Finisher(parts.store, parts.clock, self._recorded)
+        self._tally = Tally()
+        self._finisher = Finisher(parts.store, parts.clock, self._recorded, self._tally)
         self._keeper = Keeper(self.info, self._leases, options.lease, parts.clock)
         self._keeper_thread: KeeperThread | None = None
-        self._herald = Herald(parts.bus, parts.clock)
-        self._wakeups = Wakeups(self.id, parts.store, parts.clock, self._lanes, self._hurry)
+        self._herald = Herald(parts.store, parts.bus, parts.clock)
+        calls = {worker_channel(self.id): self._hurry}
+        if parts.bus is None:
+            calls[WATCHED] = self._herald.watched
+        self._wakeups = Wakeups(self.id, parts.store, parts.clock, parts.random, self._lanes, calls)
         self._stop_listening: Callable[[], None] = lambda: None
+        self._watches: list[Callable[[], None]] = []
+        outputs = parts.outputs or StoredOutputs(parts.store)
+        self._shipping = Shipping(parts.store, outputs, parts.clock, self._begun)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop
+        self._tending: Tending
 
     def info(self) -> WorkerInfo:
         """How other processes see this worker."""
@@ -136,6 +91,11 @@ class Worker:
         )
 
     @property
+    def silent(self) -> float:
+        """Seconds since the last sign of life that the store has taken."""
+        return self._keeper.silent()
+
+    @property
     def running(self) -> int:
         """How many jobs are running now."""
         return sum(len(lane.running) for lane in self._lanes.values())
@@ -149,14 +109,22 @@ class Worker:
         """Begin to serve; returns when jobs can be claimed."""
         self._loop = asyncio.get_running_loop()
         self._stop_listening = await self._wakeups.listen(self._parts.bus)
-        for queue, slots in self.options.queues.items():
-            self._lanes[queue] = Lane(queue, slots)
+        for queue in self.options.queues:
+            self._lanes[queue] = self._lane(queue)
+        self._watches = [*watch_lanes(self._lanes.values), watch_heartbeat(self._keeper.silent)]
         self._start_keeper()
-        acts = (self._finisher.run(), self._wakeups.poll(self.options.poll), self._report())
-        self._services += [asyncio.create_task(act) for act in acts]
-        for queue, slots in self.options.queues.items():
-            self.start_queue(queue, slots)
-        log.info("worker.started", worker=str(self.id), queues=dict(self.options.queues))
+        loops: dict[str, Callable[[], Awaitable[None]]] = {
+            "finisher": self._finisher.run,
+            "poll": partial(self._wakeups.poll, self.options.poll),
+            "herald": self._herald.run,
+        }
+        self._services += self._shipping.start()
+        self._services += [asyncio.create_task(endure(loop, self._clock, name)) for name, loop in loops.items()]
+        for queue in self.options.queues:
+            self.start_queue(queue)
+        log.info(
+            "worker.started", worker=str(self.id), queues={lane.queue: lane.slots for lane in self._lanes.values()}
+        )
 
     def wake(self) -> None:
         """Look at all queues now."""
@@ -177,10 +145,19 @@ class Worker:
 
     def start_queue(self, queue: str, slots: int | None = None) -> None:
         """Serve a queue, for the first time or again."""
-        lane = self._lanes.setdefault(queue, Lane(queue, slots or SLOTS))
-        lane.open, lane.slots = True, slots or lane.slots
+        lane = self._lanes.setdefault(queue, self._lane(queue))
+        lane.open = True
+        if slots:
+            lane.slots, lane.light = slots, frozenset()
         if queue not in self._intakes:
             self._intakes[queue] = asyncio.create_task(self._serve(lane))
+
+    def _lane(self, queue: str) -> Lane:
+        """Who gives a number means it, whatever the jobs are; otherwise light ones may be many."""
+        if slots := self.options.queues.get(queue):
+            return Lane(queue, slots)
+        light = frozenset(kind for kind, executor in self._parts.executors.items() if executor.defaults.light)
+        return Lane(queue, SLOTS, light)
 
     async def stop_queue(self, queue: str) -> None:
         """Claim no more of this queue; jobs not begun are given back, running ones go on."""
@@ -201,7 +178,10 @@ class Worker:
     async def _serve(self, lane: Lane) -> None:
         if self._parts.bus is not None:
             await self._parts.bus.listen(lane.queue, self._wakeups.rung)
-        intake = Intake(lane, self._store, self._leases, self._clock)
+        intake = Intake(lane, self._store, self._leases, self._clock, self._tally.claimed)
+        await endure(partial(self._claim_on, lane, intake), self._clock, f"queue {lane.queue}")
+
+    async def _claim_on(self, lane: Lane, intake: Intake) -> None:
         while True:
             if not intake.worthwhile:
                 self._fill(lane)
@@ -220,6 +200,9 @@ class Worker:
                 self._fill(lane)
                 self._wakeups.claimed(lane, empty=not attempts)
                 await idle(lane, self._clock, wait)
+            elif pause := intake.gives_way(self._wakeups.crowd, self._parts.random):
+                self._fill(lane)
+                await sleep(self._clock, pause)
 
     def _take(self, lane: Lane, attempts: Sequence[Attempt]) -> None:
         self._held.update(dict.fromkeys(attempts))
@@ -238,16 +221,16 @@ class Worker:
                 self._give_back(attempt)
 
     def _begin(self, attempt: Attempt) -> None:
-        attempt.prepare(self._parts.executors.get(attempt.claim.kind))
-        attempt.lane.running[attempt] = None
+        attempt.prepare(self._parts.executors.get(attempt.claim.kind), self._shipping.heard)
+        attempt.lane.begin(attempt)
         attempt.task = self._loop.create_task(self._run(attempt))
 
     async def _run(self, attempt: Attempt) -> None:
         move = await attempt.run(self._clock, self._parts.random)
         if attempt.output is not None:
-            await self._store_output(attempt, attempt.output, last=True)
+            await self._shipping.end(attempt, attempt.output, move)
         lane = attempt.lane
-        del lane.running[attempt]
+        lane.end(attempt)
         if self._stuck:
             self._stuck.discard(attempt.claim.id)
         if move is None:
@@ -265,23 +248,29 @@ class Worker:
         """One that has not begun."""
         self._finisher.add(attempt, Release.give_back(attempt.claim))
 
-    def _recorded(self, attempt: Attempt, move: Move, end: Ended) -> None:
-        """The store has answered: the job is out of our hands, and hooks may hear of it."""
-        self._let_go(attempt)
-        if end.accepted:
-            self.ended += 1
-            self._parts.hooks.ended(attempt.claim, move, end)
-            self._herald.ended(attempt.claim, end)
-        else:
-            self.fenced += 1
-            log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
+    def _recorded(self, entries: Sequence[Entry], ends: Sequence[Ended]) -> None:
+        """The store has answered: these jobs are out of our hands, and hooks may hear of them."""
+        accepted = []
+        for (attempt, move), end in zip(entries, ends, strict=True):
+            self._let_go(attempt)
+            if end.accepted:
+                accepted.append((attempt, move, end))
+                if mindful := self._mindful.get(attempt.claim.kind):
+                    mindful.recorded(attempt.claim)
+                self._parts.hooks.ended(attempt.claim, move, end)
+            else:
+                self.fenced += 1
+                log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
+        self.ended += len(accepted)
+        self._herald.ended(accepted)
 
     def _let_go(self, attempt: Attempt) -> None:
         self._held.pop(attempt, None)
         self._leases.give(attempt.lease)
+        if attempt.kept is not None:
+            attempt.kept()
         lane = attempt.lane
-        lane.in_hand -= 1
-        lane.freed.set()
+        lane.let_go(attempt)
         if lane.deaf:
             self._hear_again(lane)
 
@@ -301,7 +290,12 @@ class Worker:
                 attempt.stop(Stop.CANCEL)
             elif attempt in attempt.lane.waiting:
                 attempt.lane.waiting.remove(attempt)
-                self._finisher.add(attempt, Finish.cancelled(attempt.claim, None, "cancelled on request"))
+                attempt.stop(Stop.CANCEL)
+                if attempt.claim.kind == OUTLIVING:
+                    # An earlier attempt may still run: whoever claims it next looks.
+                    self._give_back(attempt)
+                else:
+                    self._finisher.add(attempt, Finish.cancelled(attempt.claim, None, "cancelled on request"))
 
     def _lose(self, lease_ids: set[UUID]) -> None:
         """These leases are not ours any more: their jobs stop, and nothing is recorded of them."""
@@ -317,9 +311,8 @@ class Worker:
     async def _drain(self, grace: float) -> None:
         """Wait for running jobs, then stop them; those that can't be stopped are left to the lapse of their lease."""
         await self._until_idle(grace)
-        for lane in self._lanes.values():
-            for attempt in list(lane.running):
-                attempt.stop(Stop.GIVE_BACK)
+        for attempt in self._begun():
+            attempt.stop(Stop.GIVE_BACK)
         await self._until_idle(STOP_PATIENCE)
         if self.running:
             log.warning("worker.jobs_left", running=self.running)
@@ -329,52 +322,22 @@ class Worker:
         while self.running > len(self._stuck) and (left := ends - self._clock.monotonic()) > 0:
             await sleep(self._clock, min(left, 0.02))
 
-    # News of running jobs
-
-    async def _report(self) -> None:
-        """Every now and then: start times of jobs that take longer, progress, output."""
-        while True:
-            await sleep(self._clock, REPORT_EVERY)
-            running = [attempt for lane in self._lanes.values() for attempt in lane.running]
-            try:
-                await self._send_reports(running)
-                for attempt in running:
-                    # Meanwhile it may have ended, and taken its output along.
-                    if attempt.output is not None and attempt in attempt.lane.running:
-                        await self._store_output(attempt, attempt.output, last=False)
-            except StoreUnavailable as error:
-                log.warning("worker.report_delayed", error=str(error))
-
-    async def _send_reports(self, running: Sequence[Attempt]) -> None:
-        now = self._clock.monotonic()
-        news = [attempt.report(now) for attempt in running if attempt.has_news(now)]
-        if news:
-            await self._store.report(news)
-
-    async def _store_output(self, attempt: Attempt, output: Output, *, last: bool) -> None:
-        chunks = output.take(last=last)
-        while chunks:
-            try:
-                await self._store.append(attempt.claim, chunks)
-            except StoreUnavailable as error:
-                log.warning("worker.output_delayed", job_id=str(attempt.claim.id), error=str(error))
-                await sleep(self._clock, 1.0)
-            else:
-                return
-
     # Keeper
 
     def _start_keeper(self) -> None:
-        tell = Callbacks(self._lose, self._cancel, partial(self._at_work, asyncio.get_running_loop()))
-        tending = Tending(
+        at_work = partial(self._at_work, asyncio.get_running_loop())
+        tell = Callbacks(self._lose, self._cancel, self._wakeups.count, at_work)
+        self._tending = tending = Tending(
             self.id,
             self._clock,
             retention=self.options.retention,
             ended=lambda: self.ended,
             on_rescued=self._parts.hooks.rescued,
+            counted=self._tally,
         )
         if self._parts.stores is None:
-            self._services.append(asyncio.create_task(self._keeper.run(self._store, tell, tending)))
+            keep = partial(self._keeper.run, self._store, tell, tending)
+            self._services.append(asyncio.create_task(endure(keep, self._clock, "keeper")))
         else:
             self._keeper_thread = KeeperThread(self._keeper, self._parts.stores, tending, tell)
             self._keeper_thread.start()
@@ -382,8 +345,10 @@ class Worker:
     def _at_work(self, loop: asyncio.AbstractEventLoop) -> str | None:
         """Which job the loop is at; asked when it stands still, so nothing changes meanwhile."""
         task = asyncio.current_task(loop)
-        running = [attempt for lane in self._lanes.values() for attempt in lane.running]
-        return next((attempt.claim.name for attempt in running if attempt.task is task), None)
+        return next((attempt.claim.name for attempt in self._begun() if attempt.task is task), None)
+
+    def _begun(self) -> list[Attempt]:
+        return [attempt for lane in self._lanes.values() for attempt in lane.running]
 
     def _hurry(self) -> None:
         if self._keeper_thread is not None:
@@ -394,6 +359,8 @@ class Worker:
     async def _end_services(self) -> None:
         """Last of all the leases: until here they had to be kept."""
         self._stop_listening()
+        for end in self._watches:
+            end()
         if self._keeper_thread is not None:
             await self._keeper_thread.stop()
         for service in self._services:
@@ -402,5 +369,6 @@ class Worker:
         try:
             await self._store.renew(self.info(), self.options.lease, self._leases.take_done(), held=[])
             await self._store.leave(self.id)
-        except StoreUnavailable as error:
-            log.warning("worker.farewell_failed", error=str(error))
+            await self._tending.recorder.flush(self._store)
+        except Exception as error:
+            delayed("worker.farewell_failed", error)

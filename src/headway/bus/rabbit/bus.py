@@ -10,22 +10,13 @@ import msgspec
 from aio_pika.abc import AbstractConnection
 
 from headway.bus.box import Box, Mail
-from headway.bus.contract import (
-    BusUnavailable,
-    Counters,
-    Doorbell,
-    Event,
-    OnCall,
-    OnDoorbell,
-    OnEvent,
-    Stop,
-    check_pattern,
-)
+from headway.bus.contract import BusUnavailable, Counters, Doorbell, OnCall, OnDoorbell, OnEvent, Stop, check_pattern
 from headway.bus.ears import Ears
 from headway.bus.line import Line, Terms
 from headway.bus.rabbit.link import Service, Session, check, dial, fitting
 from headway.bus.rabbit.services import EVENTS, WAKE, Dispatch, Sender, Subscription
 from headway.clock import wait_for
+from headway.model.events import Event
 from headway.observe.logs import get_logger
 
 ATTACH_PATIENCE = 5.0
@@ -104,11 +95,13 @@ class RabbitBus:
     def emit(self, events: Sequence[Event]) -> None:
         self._put(Mail(events=events))
 
-    async def subscribe(self, pattern: str, heard: OnEvent) -> Stop:
+    async def subscribe(self, pattern: str, heard: OnEvent, missed: OnCall = lambda: None) -> Stop:
         check_pattern(pattern)
 
         def told(body: bytes | None) -> None:
-            if body is not None and (event := self._read(body)):
+            if body is None:
+                self._ears.tell(missed)
+            elif event := self._read(body):
                 self.counters.received += 1
                 self._ears.tell(heard, event)
 

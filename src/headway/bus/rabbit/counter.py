@@ -11,8 +11,11 @@ from aio_pika.abc import AbstractChannel
 from headway.bus.commands import QUEUE, Command, Malformed, parse
 from headway.bus.rabbit.letters import Letter, Receive, cancel, consume
 from headway.bus.rabbit.link import DurableQueue
+from headway.observe import traces
 
 CONFIRM_PATIENCE = 10.0
+DIRECT = "amq.rabbitmq.reply-to."
+"""How replies are addressed that the broker hands over by itself, without a queue."""
 TRIES = "x-headway-tries"
 """How often a command has gone to the end of the queue."""
 
@@ -72,11 +75,14 @@ class Outlet:
             self._channel = None
 
     async def publish(self, message: Message, queue: str) -> None:
-        """Returns when the broker has put it into this queue. `DeliveryError`: it can't; there may be no such queue."""
+        """Returns when the broker has put it into this queue. `DeliveryError`: it can't; there may be no such queue.
+        What goes straight to a client passes no queue, and would be called undelivered."""
         await self._attached.wait()
         channel = self._channel
         assert channel is not None
-        await channel.default_exchange.publish(message, queue, mandatory=True, timeout=CONFIRM_PATIENCE)
+        await channel.default_exchange.publish(
+            message, queue, mandatory=not queue.startswith(DIRECT), timeout=CONFIRM_PATIENCE
+        )
 
 
 def read(letter: Letter) -> Command:
@@ -91,6 +97,7 @@ def read(letter: Letter) -> Command:
         id=body.id,
         message_id=properties.message_id,
         correlation_id=properties.correlation_id,
+        traceparent=traces.readable((properties.headers or {}).get(traces.TRACEPARENT)),
         redelivered=letter.redelivered or TRIES in (properties.headers or {}),
     )
 
@@ -115,6 +122,8 @@ def copied(letter: Letter) -> Message:
     copy = written(
         letter.body, correlation_id=given.correlation_id, message_id=given.message_id, reply_to=given.reply_to
     )
+    if (trace := (given.headers or {}).get(traces.TRACEPARENT)) is not None:
+        copy.headers[traces.TRACEPARENT] = trace
     tries = (given.headers or {}).get(TRIES)
     copy.headers[TRIES] = tries + 1 if isinstance(tries, int) else 1
     return copy

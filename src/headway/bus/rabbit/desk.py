@@ -14,6 +14,7 @@ the broker has confirmed the reply. Whatever breaks before, the command comes ag
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -22,14 +23,15 @@ from aio_pika import Message
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import DeliveryError
 
-from headway.bus.commands import QUEUE, Command, Handler, Malformed, Options, Reply, refusal
-from headway.bus.contract import BusUnavailable
+from headway.bus.commands import QUEUE, Answer, Command, Handler, Malformed, Options, Reply, refusal
+from headway.bus.contract import BusUnavailable, Tally
 from headway.bus.line import Line, Terms, heed_cancellation
 from headway.bus.rabbit.counter import Intake, Outlet, copied, read, written
 from headway.bus.rabbit.letters import Letter
 from headway.bus.rabbit.link import LOST, Session, check, dial, words
 from headway.clock import Clock, SystemClock, deadline, sleep, wait_for
 from headway.model.errors import HeadwayError, NotServed, StoreUnavailable
+from headway.observe import series
 from headway.observe.logs import get_logger
 
 FIRST_WAIT = 0.1
@@ -40,21 +42,21 @@ LEFT_WAIT = 0.2
 log = get_logger("headway.bus")
 
 
-class DeskCounters(msgspec.Struct):
+class DeskCounters(Tally):
     """What became of the commands that came in."""
 
+    shown = series.commands
     received: int = 0
     answered: int = 0
     """Replies that the broker has confirmed."""
     refused: int = 0
-    """Commands that ended in an error."""
+    """Commands that were answered with an error."""
     malformed: int = 0
     unanswered: int = 0
     """Replies for which there was nobody."""
     tried_again: int = 0
     put_off: int = 0
     """Commands sent to the end of the queue, or given back at the end."""
-    reconnects: int = 0
 
 
 class Desk:
@@ -133,11 +135,11 @@ class Desk:
     async def _handle(self, letter: Letter) -> None:
         self.counters.received += 1
         try:
-            reply = await self._answer(letter)
-            if reply is None:
+            answer = await self._answer(letter)
+            if answer is None:
                 await self._put_off(letter)
             else:
-                await self._reply(letter, reply)
+                await self._reply(letter, answer)
                 await self._done(letter)
         except LOST as error:
             log.info("message.comes_again", message_id=letter.properties.message_id, error=words(error))
@@ -146,29 +148,31 @@ class Desk:
             log.exception("message.failed", message_id=letter.properties.message_id)
             await self._done(letter)
 
-    async def _answer(self, letter: Letter) -> bytes | None:
-        """The reply, or None: not now."""
+    async def _answer(self, letter: Letter) -> _Written | None:
+        """What is to be sent, or None: not now."""
         try:
             command = read(letter)
         except Malformed as error:
             self.counters.malformed += 1
             log.warning("message.malformed", error=str(error), correlation_id=letter.properties.correlation_id)
-            return msgspec.json.encode(refusal(error))
+            return _Written(refusal(error))
         try:
-            reply = await self._carry_out(command, letter)
-            return None if reply is None else msgspec.json.encode(reply)
+            answer = await self._carry_out(command, letter)
+            outgoing = None if answer is None else _Written(answer.reply, answer.sent)
         except Exception as error:
-            self.counters.refused += 1
             if not isinstance(error, HeadwayError):
                 log.exception("message.failed", type=command.type, correlation_id=command.correlation_id)
-            return msgspec.json.encode(refusal(error))
+            outgoing = _Written(refusal(error))
+        self.counters.refused += outgoing is not None and outgoing.refuses
+        return outgoing
 
-    async def _carry_out(self, command: Command, letter: Letter) -> Reply | None:
+    async def _carry_out(self, command: Command, letter: Letter) -> Answer | None:
         started, wait = self._clock.monotonic(), FIRST_WAIT
         while self._intake.holds(letter):
             try:
                 async with self._places, deadline(self._clock, self._options.longest):
-                    return await self._handler(command)
+                    reply = await self._handler(command)
+                    return reply if isinstance(reply, Answer) else Answer(reply)
             except NotServed as error:
                 log.debug("message.left", type=command.type, reason=str(error))
                 await sleep(self._clock, LEFT_WAIT)
@@ -195,12 +199,12 @@ class Desk:
             with suppress(*LOST):
                 await letter.ack()
 
-    async def _reply(self, letter: Letter, reply: bytes) -> None:
+    async def _reply(self, letter: Letter, answer: _Written) -> None:
         """Until the broker has it, or it is known that nobody will read it."""
         to, mine = letter.properties.reply_to, letter.properties.correlation_id
         while to and self._intake.holds(letter):
             try:
-                await self._outlet.publish(written(reply, correlation_id=mine), to)
+                await self._outlet.publish(written(answer.body, correlation_id=mine), to)
             except DeliveryError as error:
                 self.counters.unanswered += 1
                 log.warning("message.unanswered", correlation_id=mine, error=words(error))
@@ -211,7 +215,17 @@ class Desk:
                 await sleep(self._clock, FIRST_WAIT)
             else:
                 self.counters.answered += 1
+                answer.sent()
                 return
+
+
+class _Written:
+    """An answer as it goes out."""
+
+    def __init__(self, reply: Reply, sent: Callable[[], None] = lambda: None) -> None:
+        self.body = msgspec.json.encode(reply)
+        self.refuses = reply.get("ok") is False
+        self.sent = sent
 
 
 async def open_desk(url: str, handler: Handler, options: Options, clock: Clock | None) -> Desk:

@@ -6,11 +6,14 @@ becomes a problem of its own, and the others go on.
 
 from __future__ import annotations
 
+from headway.cli.checks.access import audit, first_token, lines
 from headway.cli.checks.bus import bus
 from headway.cli.checks.contract import Check, Patient
 from headway.cli.checks.jobs import cancels, growth, leases, queues, workers
+from headway.cli.checks.output import output
 from headway.cli.checks.schedules import schedules
 from headway.cli.checks.store import clock, engine, write
+from headway.cli.checks.vault import vault
 
 __all__ = ["CHECKS", "Check", "Patient"]
 
@@ -25,4 +28,9 @@ CHECKS: dict[str, Check] = {
     "queues": queues,
     "schedules": schedules,
     "bus": bus,
+    "output": output,
+    "lines": lines,
+    "audit": audit,
+    "admin token": first_token,
+    "vault": vault,
 }

@@ -11,6 +11,7 @@ from headway.cli.checks.contract import Patient
 from headway.clock import wait_for
 from headway.model.errors import ConfigurationError
 from headway.model.findings import Finding, fine, problem
+from headway.settings import load
 
 PATIENCE = 3.0
 
@@ -19,7 +20,7 @@ _MEND = "start the broker, or correct HEADWAY_BUS; meanwhile jobs go on, but wor
 
 async def bus(patient: Patient) -> list[Finding]:
     """Call ourselves over it."""
-    url = patient.environment.get("HEADWAY_BUS")
+    url = load({"store": patient.url}, environment=patient.environment).bus
     if not url:
         return [fine("bus", "none is named (HEADWAY_BUS): the store itself wakes the workers")]
     try:

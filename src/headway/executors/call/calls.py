@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from headway.clock import Clock
 from headway.executors.call.endings import ending_of, refused, timed_out
 from headway.executors.call.functions import Function, Method
-from headway.executors.call.limit import Limit
 from headway.executors.call.provider import Provider
 from headway.executors.contract import Completed, Context, Ending, enter, leave
+from headway.executors.limit import Limit
 from headway.model.errors import InvalidJob
 from headway.model.job import Claim
 

@@ -42,9 +42,10 @@ from headway.executors.call.messages import (
 )
 from headway.executors.call.provider import Provider
 from headway.executors.call.threads import Stopped
-from headway.executors.contract import Context, Ending, NoCode
+from headway.executors.contract import Context, Ending, NoCode, Written
 from headway.model.errors import ConfigurationError
 from headway.model.job import Claim, Progress
+from headway.observe import traces
 
 _PR_SET_PDEATHSIG = 1
 
@@ -151,7 +152,7 @@ class _Child:
             return NoCode(f"a child process that imported the app found no function {order.function!r} in it")
         context = Context(order.claim, timeout=None, emit=self._emit)
         try:
-            with _memory_limited(order.memory_limit):
+            with _memory_limited(order.memory_limit), traces.within(order.traceparent):
                 self._job = self._loop.create_task(self._calls.run(function, order.claim, context))
                 return self._loop.run_until_complete(self._job)
         except BaseException as error:  # a stop that came just before or after the job
@@ -159,13 +160,14 @@ class _Child:
         finally:
             self._job = None
 
-    def _emit(self, news: Progress | bytes) -> None:
+    def _emit(self, news: Progress | Written) -> None:
         if isinstance(news, Progress):
             self._link.send(Advanced(news))
             return
         _flush()
-        while news:
-            news = news[os.write(self._output, news) :]
+        data = news.data
+        while data:
+            data = data[os.write(self._output, data) :]
 
     def _stop(self, _signal: int, _frame: FrameType | None) -> None:
         """Asked to stop: the parent kills us soon, but the job may clean up before."""

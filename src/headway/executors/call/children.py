@@ -37,6 +37,7 @@ from headway.executors.call.messages import (
 )
 from headway.executors.contract import Completed, Context, Ending, Lost, NoCode
 from headway.model.job import Claim, ErrorInfo
+from headway.observe import traces
 from headway.observe.logs import get_logger
 
 _log = get_logger("headway.call")
@@ -67,7 +68,7 @@ class Children:
             try:
                 child = await self._child(fresh=context.alone)
                 run = _Run(child, self._clock, self._grace, context)
-                return await run.to_end(Start(claim, function.name, function.options.memory_limit))
+                return await run.to_end(Start(claim, function.name, function.options.memory_limit, traces.current()))
             except _NotStarted as error:
                 return NoCode(str(error))
             finally:

@@ -31,8 +31,10 @@ _log = get_logger("headway.call")
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How plain functions and child processes are run."""
 
-    threads: int = 32
+    threads: int = 1000
+    """They are made as they are needed: how many jobs run at once is what the slots of the queues say."""
     children: int = max(2, os.cpu_count() or 2)
+    """Processes take memory and a core each: beyond so many, jobs wait for one of them to be free."""
     stuck_after: float = 5.0
     """A thread still alive so many seconds after it was told to stop is reported stuck."""
     on_stuck: Callable[[Claim], None] | None = None
@@ -113,7 +115,8 @@ class CallExecutor:
                 return ending
         elif required:
             return NoCode(
-                f"{function.name} runs in a child process, and this worker does not know how to import the app"
+                f"{function.name} runs in a child process, which doesn't know how to import the app: "
+                "set app.reference to its module:attribute"
             )
         # Alone in this process is the next best: should it die of the job, the loss is counted all the same.
         _log.warning("suspect.in_process", job_id=str(claim.id), function=function.name)

@@ -14,7 +14,7 @@ import msgspec
 from headway.executors.call.arguments import Arguments, Returns
 from headway.executors.call.signature import plain_function
 from headway.model.errors import ConfigurationError
-from headway.model.job import Dedupe, OnConflict, OnParentFailure
+from headway.model.job import Dedupe, OnConflict, OnParentFailure, texts
 from headway.model.retry import Retry, seconds
 from headway.model.worker import FunctionInfo
 
@@ -63,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not -100 <= self.priority <= 100:
             raise ConfigurationError(f"priority must be from -100 to 100, not {self.priority}")
+        if self.timeout is not None and self.timeout <= 0:
+            raise ConfigurationError(f"timeout must be more than 0 seconds, or None for no limit, not {self.timeout:g}")
         if self.memory_limit is not None and not self.process:
             raise ConfigurationError("memory_limit needs process=True: only a process of its own can be limited")
 
@@ -154,6 +156,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._functions: dict[str, Function] = {}
+        self._infos: dict[str, FunctionInfo] = {}
         self.get: Callable[[str], Function | None] = self._functions.get
         """The function of a name, or None."""
 
@@ -168,13 +171,19 @@ class Registry:
         return function
 
     def info(self, name: str) -> FunctionInfo | None:
-        """A function as workers announce it."""
-        function = self.get(name)
-        return function.info() if function else None
+        """A function as workers announce it. Asked with every body that names it, so it is made but once."""
+        known = self._infos.get(name)
+        if known is None and (function := self.get(name)):
+            known = self._infos[name] = function.info()
+        return known
 
     def infos(self) -> list[FunctionInfo]:
         """All functions as workers announce them. Raises ConfigurationError if one's annotations can't be resolved."""
         return [function.info() for function in self]
+
+    def queues(self) -> list[str]:
+        """Where the jobs of its functions go, unless a submission says otherwise, and `default`."""
+        return sorted({"default", *(function.options.queue for function in self)})
 
     def __iter__(self) -> Iterator[Function]:
         return iter(list(self._functions.values()))
@@ -216,7 +225,7 @@ def _normal(name: str, value: Any) -> Any:
     if name == "dedupe" and isinstance(value, timedelta):
         return seconds(value, name)
     if name == "tags":
-        return (value,) if isinstance(value, str) else tuple(value)
+        return texts(name, value)
     return value
 
 

@@ -48,6 +48,8 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     claim: Claim
     function: str
     memory_limit: int | None
+    traceparent: str | None = None
+    """The span of this attempt, if anybody traces."""
 
 
 class Advanced(msgspec.Struct, frozen=True, tag=True):

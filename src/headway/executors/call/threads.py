@@ -41,7 +41,7 @@ class Threads:
         self,
         clock: Clock,
         *,
-        maximum: int = 32,
+        maximum: int,
         stuck_after: float = 5.0,
         on_stuck: Callable[[Claim], None] | None = None,
     ) -> None:

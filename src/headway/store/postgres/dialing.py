@@ -24,8 +24,11 @@ Connection = asyncpg.Connection
 
 NAME = {"application_name": "headway"}
 
+COMMAND_PATIENCE = 60.0
+"""Seconds after which a connection that doesn't answer is taken for lost."""
+
 # Plans made while the tables were empty must not stay sequential scans for ever, so scans and joins that read whole
-# tables are ruled out, and a plan is made once for all parameters.
+# tables are ruled out, and a plan is made once for all parameters. Accepted means on disk, whatever the server says.
 SETTINGS = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
@@ -33,6 +36,7 @@ SETTINGS = {
     "enable_bitmapscan": "off",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
+    "synchronous_commit": "on",
     "lock_timeout": "250ms",
     "idle_in_transaction_session_timeout": "60s",
 }
@@ -56,31 +60,32 @@ class Dialer:
         """How a transaction begins here."""
         return _BEGIN_POOLED if self.pooled else "begin"
 
-    async def dial(self) -> Connection:
-        """A new connection."""
+    async def dial(self, *, unhurried: bool = False) -> Connection:
+        """A new connection. `unhurried`: its commands may take as long as they like."""
+        patience = None if unhurried else COMMAND_PATIENCE
         if not self.pooled:
             try:
-                return await self._straight()
+                return await self._straight(patience)
             except asyncpg.ProtocolViolationError as error:
                 if _REFUSAL not in str(error):
                     raise
                 log.info("store.pooler_found", help="no LISTEN through a pooler: workers look for jobs every second")
                 self.pooled = True
-        return await self._through_pooler()
+        return await self._through_pooler(patience)
 
-    async def _straight(self) -> Connection:
+    async def _straight(self, patience: float | None) -> Connection:
         connection: Connection = await asyncpg.connect(
             self._url,
             timeout=10,
-            command_timeout=60,
+            command_timeout=patience,
             max_cached_statement_lifetime=0,
             server_settings=SERVER_SETTINGS,
         )
         return connection
 
-    async def _through_pooler(self) -> Connection:
+    async def _through_pooler(self, patience: float | None) -> Connection:
         connection: Connection = await asyncpg.connect(
-            self._url, timeout=10, command_timeout=60, statement_cache_size=0, server_settings=NAME
+            self._url, timeout=10, command_timeout=patience, statement_cache_size=0, server_settings=NAME
         )
         return connection
 

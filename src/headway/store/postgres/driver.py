@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import asyncpg
+import msgspec
 
 from headway.clock import Clock, SystemClock, sleep
-from headway.model.errors import KeyBusy, SchemaError, StoreUnavailable
+from headway.model.errors import StoreUnavailable
+from headway.model.events import Transition
 from headway.model.findings import Finding
 from headway.observe.logs import get_logger
 from headway.store import migrations
+from headway.store.metered import Metered
 from headway.store.postgres import engine
 from headway.store.postgres.dialing import Connection as _Connection
 from headway.store.postgres.dialing import Dialer
+from headway.store.postgres.trouble import COLLISIONS, FAILURES, READ_ONLY, explain, hopeless, lost, redacted
+from headway.store.scripts.news import News, pages, write_lines
 from headway.store.sql import Lane
-from headway.store.statements import Query, Script, load
+from headway.store.statements import Query, Script, load, one
 
 T = TypeVar("T")
 
 CHANNEL = "headway_wake"
+NEWS = "headway_news"
 MIGRATION_LOCK = 0x4845414457
 _MIGRATION_TABLE = (
     "create schema if not exists headway;"
@@ -29,26 +34,14 @@ _MIGRATION_TABLE = (
     " breaking boolean not null, applied_at timestamptz not null default now())"
 )
 
-_LOST = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-)
-_COLLISIONS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-
 log = get_logger("headway.store")
 
 
-class PostgresDriver:
+class PostgresDriver(Metered):
     """Runs scripts. Each lane has a connection, made when first used and made again when it breaks."""
 
     def __init__(self, url: str, *, clock: Clock | None = None, patience: float = 15.0) -> None:
+        super().__init__(clock or SystemClock())
         self._url = url
         self._dialer = Dialer(url)
         self._injected = clock
@@ -56,7 +49,8 @@ class PostgresDriver:
         self._patience = patience
         self._statements = load("headway.store.postgres.sql", "$")
         self._lanes = {lane: _Line(self) for lane in Lane}
-        self._on_wake: Callable[[str], None] | None = None
+        self._listeners: dict[object, Callable[[str], None]] = {}
+        self._watchers: dict[object, Callable[[Sequence[Transition]], None]] = {}
         self._closed = False
 
     async def open(self, patience: float | None = None) -> None:
@@ -65,13 +59,15 @@ class PostgresDriver:
             connection = await self._connect_patiently(line, patience)
             applied = await _applied(connection)
         migrations.check(migrations.load("headway.store.postgres.migrations"), applied)
+        self.be_metered()
 
     async def migrate(self) -> list[str]:
-        connection = await self._dialer.dial()
+        """A step may take long on large tables, and there is nobody to whom it would be too long."""
+        connection = await self._dialer.dial(unhurried=True)
         try:
             async with connection.transaction():
                 # Another process may be at it: this one, unlike all others, waits for its turn.
-                await connection.execute("set local lock_timeout = '60s'")
+                await connection.execute("set local lock_timeout = '60s'; set local statement_timeout = 0")
                 await connection.execute(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
                 await connection.execute(_MIGRATION_TABLE)
                 known = migrations.load("headway.store.postgres.migrations")
@@ -90,18 +86,42 @@ class PostgresDriver:
 
     async def close(self) -> None:
         self._closed = True
+        self.be_unmetered()
         for line in self._lanes.values():
             await line.close()
 
     async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
-        self._on_wake = on_wake
-        line = self._lanes[Lane.CLAIM]
-        async with line.lock:
-            await self._hear(await self._connect_patiently(line))
-        return self._stop_listening
+        return await self._enter(self._listeners, on_wake)
 
-    def _stop_listening(self) -> None:
-        self._on_wake = None
+    @property
+    def deaf(self) -> bool:
+        return self._dialer.pooled
+
+    async def watch(self, heard: Callable[[Sequence[Transition]], None]) -> Callable[[], None]:
+        return await self._enter(self._watchers, heard)
+
+    async def _enter(self, book: dict[object, T], heard: T) -> Callable[[], None]:
+        """Tell one more, from now on; returns what ends it. They share the connection by which jobs are claimed."""
+        place = object()
+        book[place] = heard
+        line = self._lanes[Lane.CLAIM]
+        try:
+            async with line.lock:
+                await self._hear(await self._connect_patiently(line))
+        except BaseException:
+            del book[place]
+            raise
+
+        def leave() -> None:
+            book.pop(place, None)
+
+        return leave
+
+    async def tell(self, changes: Sequence[Transition]) -> None:
+        def script() -> Script[None]:
+            yield one("tell", told=pages(changes))
+
+        await self.run(script, Lane.WRITE, single=True)
 
     async def vacuum(self) -> None:
         """Claims walk over dead rows until they are vacuumed, and autovacuum comes too late for a busy queue.
@@ -118,13 +138,11 @@ class PostgresDriver:
     async def examine(self, long_open: float = engine.LONG_OPEN) -> list[Finding]:
         return await self.run(lambda: engine.examine(long_open), Lane.READ)
 
-    async def run(
-        self,
-        script: Callable[[], Script[T]],
-        lane: Lane,
-        *,
-        again: Callable[[], Script[T]] | None = None,
-        single: bool = False,
+    def connections(self) -> int:
+        return sum(line.connection is not None and not line.connection.is_closed() for line in self._lanes.values())
+
+    async def transact(
+        self, script: Callable[[], Script[T]], lane: Lane, again: Callable[[], Script[T]] | None, *, single: bool
     ) -> T:
         line = self._lanes[lane]
         async with line.lock:
@@ -139,37 +157,47 @@ class PostgresDriver:
             connection = await self._connect_patiently(line)
             try:
                 return await self._attempt(connection, script(), single=single)
-            except _COLLISIONS as error:
+            except COLLISIONS as error:
                 log.info("store.collision", error=str(error))
-            except asyncpg.LockNotAvailableError as error:
-                raise KeyBusy(f"rows are locked by another transaction for too long: {error}") from error
-            except asyncpg.UndefinedTableError as error:
-                raise SchemaError(f"the store has no Headway tables: run `headway migrate` ({error})") from error
-            except asyncpg.InsufficientPrivilegeError as error:
-                raise StoreUnavailable(f"this user lacks rights in the store {redacted(self._url)}: {error}") from error
-            except _LOST as error:
-                # asyncpg reports wrong parameters as InterfaceError too: those would be wrong again for ever.
-                if isinstance(error, asyncpg.InterfaceError) and not connection.is_closed():
+            except FAILURES as error:
+                if not lost(error, connection):
+                    self._explain(line, error)
                     raise
                 log.warning("store.connection_lost", error=repr(error))
                 line.drop()
                 script = again
 
+    def _explain(self, line: _Line, error: Exception) -> None:
+        """Raise the error as the caller should meet it, if there is more to say than it does itself."""
+        if getattr(error, "sqlstate", None) == READ_ONLY:
+            # Another server may have taken over: who dials again finds it.
+            line.drop()
+        if told := explain(error, self._url):
+            raise told from error
+
     async def _attempt(self, connection: _Connection, script: Script[T], *, single: bool) -> T:
-        now = self._injected.now() if self._injected else None
+        news: list[News] = []
         if single and not self._dialer.pooled:
-            return await self._drive(connection, script, now)
+            result = await self._drive(connection, script, news)
+        else:
+            result = await self._transact(connection, script, news)
+        if news:
+            write_lines(news)
+        return result
+
+    async def _transact(self, connection: _Connection, script: Script[T], news: list[News]) -> T:
         try:
             await connection.execute(self._dialer.begin)
-            result = await self._drive(connection, script, now)
+            result = await self._drive(connection, script, news)
             await connection.execute("commit")
         except BaseException:
             await asyncio.shield(_undo(connection))
             raise
         return result
 
-    async def _drive(self, connection: _Connection, script: Script[T], now: object) -> T:
-        """Feed the script with rows until it returns."""
+    async def _drive(self, connection: _Connection, script: Script[T], news: list[News]) -> T:
+        """Feed the script with rows until it returns, and gather what it has to tell."""
+        now = self._injected.now() if self._injected else None
         rows: list[Any] | None = None
         while True:
             try:
@@ -178,6 +206,8 @@ class PostgresDriver:
                 result: T = stop.value
                 return result
             rows = await self._fetch(connection, query, now)
+            if "news" in query.parameters:
+                news.append(query.parameters["news"])
 
     async def _fetch(self, connection: _Connection, query: Query, now: object) -> list[Any]:
         statement = self._statements[query.name]
@@ -196,12 +226,16 @@ class PostgresDriver:
                 raise StoreUnavailable("the store is closed")
             try:
                 line.connection = await self._dialer.dial()
-                if line is self._lanes[Lane.CLAIM] and self._on_wake:
+                if line is self._lanes[Lane.CLAIM]:
                     await self._hear(line.connection)
-                    self._on_wake("")
-            except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-                raise StoreUnavailable(f"can't use the store {redacted(self._url)}: {error}") from error
-            except _LOST as error:
+                    self._look_again()
+            except FAILURES as error:
+                line.drop()
+                if hopeless(error):
+                    raise StoreUnavailable(f"can't use the store {redacted(self._url)}: {error}") from error
+                if not lost(error):
+                    self._explain(line, error)
+                    raise
                 if self._clock.monotonic() - started > patience:
                     raise StoreUnavailable(
                         f"can't reach the store {redacted(self._url)}: {str(error) or type(error).__name__}; "
@@ -211,12 +245,35 @@ class PostgresDriver:
                 wait = min(wait * 2, 1.0)
 
     async def _hear(self, connection: _Connection) -> None:
-        if not self._dialer.pooled:
+        """Listen to what somebody here wants to hear. Both do nothing where that is done already."""
+        if self._listeners and not self._dialer.pooled:
             await connection.add_listener(CHANNEL, self._heard)
+        if self._watchers and not self._dialer.pooled:
+            await connection.add_listener(NEWS, self._heard_news)
+
+    def _look_again(self) -> None:
+        """The connection is new: something may have been missed."""
+        self._wake("")
+        self._pass_on([])
+
+    def _heard_news(self, _connection: object, _pid: int, _channel: str, message: object) -> None:
+        try:
+            changes = msgspec.json.decode(str(message), type=list[Transition])
+        except msgspec.DecodeError as error:
+            log.warning("store.bad_news", error=str(error))
+            changes = []
+        self._pass_on(changes)
+
+    def _pass_on(self, changes: Sequence[Transition]) -> None:
+        for heard in list(self._watchers.values()):
+            heard(changes)
 
     def _heard(self, _connection: object, _pid: int, _channel: str, queue: object) -> None:
-        if self._on_wake:
-            self._on_wake(str(queue))
+        self._wake(str(queue))
+
+    def _wake(self, queue: str) -> None:
+        for on_wake in list(self._listeners.values()):
+            on_wake(queue)
 
 
 class _Line:
@@ -237,7 +294,7 @@ class _Line:
         if connection is not None and not connection.is_closed():
             try:
                 await connection.close(timeout=5)
-            except _LOST:
+            except FAILURES:
                 connection.terminate()
 
 
@@ -246,7 +303,7 @@ async def _undo(connection: _Connection) -> None:
     try:
         if connection.is_in_transaction():
             await connection.execute("rollback")
-    except _LOST:
+    except FAILURES:
         connection.terminate()
 
 
@@ -256,10 +313,3 @@ async def _applied(connection: _Connection) -> dict[int, bool]:
         return {}
     rows = await connection.fetch("select number, breaking from headway.migration")
     return {row["number"]: row["breaking"] for row in rows}
-
-
-def redacted(url: str) -> str:
-    """The address without its password."""
-    head, at, tail = url.rpartition("@")
-    user, colon, _ = head.partition("://")[2].partition(":")
-    return f"{head.partition('://')[0]}://{user}:***@{tail}" if at and colon else url

@@ -7,9 +7,10 @@ from datetime import datetime
 from uuid import UUID
 
 from headway.model.errors import Conflict, HeadwayError, IllegalMove, JobNotFound, KeyBusy
-from headway.model.job import ErrorInfo, Moved, OnConflict, encode
+from headway.model.job import OUTLIVING, ErrorInfo, Moved, OnConflict, encode
 from headway.model.states import Outcome, State
 from headway.store.scripts import settle
+from headway.store.scripts.news import changes_of, tell
 from headway.store.scripts.rows import attempt_row, ids
 from headway.store.statements import Row, Script, many, one
 
@@ -19,19 +20,28 @@ RETRIED = "retried"
 """The `wait_reason` of a job that a person's retry put into its key's line: its age doesn't tell its place there."""
 
 
-def cancel(job_ids: Sequence[UUID], *, by: str | None, reason: str) -> Script[list[Verdict]]:
-    """Waiting jobs are cancelled at once; running ones go `cancelling` and their worker is told."""
+def cancel(
+    job_ids: Sequence[UUID], *, by: str | None, reason: str, component: str | None = None
+) -> Script[list[Verdict]]:
+    """Waiting jobs are cancelled at once; running ones go `cancelling` and their worker is told; those of which an
+    earlier attempt may still run somewhere go `cancelling` until a worker has seen them stopped. `component`: in
+    whose name the log tells of it, unless the verdicts come to somebody who does."""
     error = encode(ErrorInfo("Cancelled", reason))
     before = yield from _lock(job_ids)
+    begun = yield many("cancel_outliving", ids(job_ids), outliving=OUTLIVING)
     waiting = yield many("cancel_waiting", [(job_id, Outcome.CANCELLED.value, error) for job_id in job_ids])
     running = yield many("cancel_running", ids(job_ids))
     if running:
         yield many("tell_leases", [(row["lease_id"], row["id"]) for row in running])
         yield one("wake", wake=sorted({worker_channel(row["worker_id"]) for row in running}))
-    lines: list[tuple[object, ...]] = [(row["id"], "cancel", by, reason) for row in (*waiting, *running)]
-    lines += [(row["id"], State.CANCELLING.value, None, None) for row in running]
+    if begun:
+        yield one("wake", wake=sorted({row["queue"] for row in begun}))
+    asked = (*waiting, *running, *begun)
+    lines: list[tuple[object, ...]] = [(row["id"], "cancel", by, reason) for row in asked]
+    lines += [(row["id"], State.CANCELLING.value, None, None) for row in (*running, *begun)]
     if lines:
         yield many("add_history", lines)
+        yield from tell(changes_of(asked, before), component)
     tied = [row["id"] for row in waiting if row["tied"]]
     if tied:
         yield from settle.settle(tied)
@@ -81,6 +91,7 @@ def schedule(job_ids: Sequence[UUID], run_at: datetime | None, *, by: str | None
     wanted = [job_id for job_id in job_ids if run_at or before.get(job_id) is not State.SCHEDULED]
     moved = (yield many("schedule_jobs", [(job_id, run_at) for job_id in wanted])) if wanted else []
     if moved:
+        yield from tell(changes_of(moved, before))
         edited = {job_id for job_id, state in before.items() if state is State.SCHEDULED}
         lines = [(row["id"], "edit" if row["id"] in edited else row["state"], by, None) for row in moved]
         yield many("add_history", lines)
@@ -117,32 +128,38 @@ def _scheduled(job_id: UUID, before: dict[UUID, State], states: dict[UUID, State
 
 
 def _reopen(row: Row, by: str | None) -> Script[Verdict]:
-    others = []
+    others: list[UUID] = []
     policy = OnConflict(row["on_conflict"])
     if policy is not OnConflict.ALLOW:
         if not (yield many("try_keys", [(key_lock(row["key"]),)])):
             return KeyBusy(f"another transaction holds the key {row['key']!r} of job {row['id']}: try again")
-        others = yield many("all_open", [(row["key"],)])
+        others = yield from _open_others(row["key"])
     if others and policy in {OnConflict.REJECT, OnConflict.SKIP}:
-        return Conflict(row["key"], others[-1]["id"])
+        return Conflict(row["key"], others[-1])
     if others and policy is OnConflict.REPLACE:
-        yield from cancel([other["id"] for other in others], by=by, reason=f"replaced by job {row['id']}")
-        others = yield many("all_open", [(row["key"],)])
+        yield from cancel(others, by=by, reason=f"replaced by job {row['id']}", component="schedule")
+        others = yield from _open_others(row["key"])
     if row["attempt"]:
         yield many("archive_attempts", [attempt_row(row, row["finished_at"])])
     yield many("drop_result", [(row["id"],)])
     state = State.BLOCKED if others else State.SCHEDULED
-    yield many("reopen_jobs", [(row["id"], state.value, 2 if others else 1, RETRIED if others else None)])
+    again = yield many("reopen_jobs", [(row["id"], state.value, 2 if others else 1, RETRIED if others else None)])
+    yield from tell(changes_of(again, State(row["state"])))
     yield many("stamp_history", [(row["id"], row["finished_at"], row["state"], None, row["outcome"])])
     yield many("add_history", [(row["id"], "retry", by, None), (row["id"], state.value, None, None)])
     if others:
-        line = sorted(other["id"] for other in others)
-        yield many("lock_jobs", ids(line))
-        yield many("insert_edges", [(other, row["id"], "wait") for other in line])
-        yield many("mark_waiters", ids(line))
+        yield many("insert_edges", [(other, row["id"], "wait") for other in sorted(others)])
+        yield many("mark_waiters", ids(sorted(others)))
     else:
         yield one("wake", wake=[row["queue"]])
     return Moved(State(row["state"]), state)
+
+
+def _open_others(key: str) -> Script[list[UUID]]:
+    """The open jobs of a key, locked, so that none of them ends unseen: those that did before are left out."""
+    found = [row["id"] for row in (yield many("all_open", [(key,)]))]
+    states = (yield from _lock(found)) if found else {}
+    return [job_id for job_id in found if job_id in states and not states[job_id].terminal]
 
 
 def _lock(job_ids: Sequence[UUID]) -> Script[dict[UUID, State]]:

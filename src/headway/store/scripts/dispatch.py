@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -16,9 +17,13 @@ class Outstanding(msgspec.Struct, frozen=True):
     next_in: float | None
 
 
-def outstanding(limit: int) -> Script[Outstanding]:
+def outstanding(limit: int, without: Sequence[str]) -> Script[Outstanding]:
+    """`without`: queues whose due jobs nobody wants to hear of."""
     due: dict[str, list[UUID]] = {}
-    for row in (yield one("due_jobs", limit=limit)):
-        due.setdefault(row["queue"], []).append(row["id"])
-    [upcoming] = yield one("next_due_job")
-    return Outstanding(due, upcoming["delay"])
+    next_in: float | None = None
+    for row in (yield one("outstanding_jobs", limit=limit, without=without)):
+        if row["id"] is None:
+            next_in = row["delay"]
+        else:
+            due.setdefault(row["queue"], []).append(row["id"])
+    return Outstanding(due, next_in)

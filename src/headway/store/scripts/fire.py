@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -10,12 +11,13 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.due import Due, Occurrence, Standing, Tick, due
-from headway.model.errors import KeyBusy
-from headway.model.job import OnConflict, Submission
+from headway.model.alerts import Cause
+from headway.model.due import Due, Occurrence, SkipReason, Standing, Tick, due
+from headway.model.errors import HeadwayError, KeyBusy
+from headway.model.job import Accepted, OnConflict, Submission
 from headway.model.schedule import Schedule
 from headway.observe.logs import get_logger
-from headway.store.scripts import ledger, submit
+from headway.store.scripts import alerts, ledger, submit
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.submit import Answer
 from headway.store.scripts.watermark import NO_ID
@@ -27,6 +29,8 @@ BUSY_WAIT = timedelta(seconds=0.2)
 """After so long a batch of schedules is looked at again that can't be fired because others are at their jobs."""
 JOBS_AT_ONCE = 5000
 """Made by one tick, about: schedules that have missed much are left to the next one."""
+MISSED = frozenset({SkipReason.MISSED.value, SkipReason.COALESCED.value, SkipReason.LIMIT.value, ledger.ERROR})
+"""The reasons of skips that people may want to hear of."""
 CHANNEL = "\x03schedules"
 """What is rung when a schedule was made or changed; no queue can have this name."""
 
@@ -43,6 +47,12 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
     """Those that were due and are seen to."""
     jobs: int = 0
     skipped: int = 0
+    lateness: tuple[float, ...] = ()
+    """Seconds from each fired nominal time to now."""
+    made: dict[tuple[str, str], int] = {}
+    """Jobs by kind and queue."""
+    reasons: dict[str, int] = {}
+    """Skipped nominal times by the reason."""
 
     @property
     def clear(self) -> bool:
@@ -55,38 +65,77 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
         return self.at if self.wait is None or self.wait > 0 else self.at + timedelta(seconds=self.wait)
 
 
+class NotFired(HeadwayError):
+    """A batch of schedules came to nothing; one of those that were `tried` may have spoilt it for the others."""
+
+    def __init__(self, tried: Sequence[UUID], error: Exception) -> None:
+        super().__init__(f"{len(tried)} due schedules could not be fired: {error!r}")
+        self.tried = tried
+        self.error = error
+
+
 class _Plan(msgspec.Struct):
     """A due schedule on its way through the steps of `fire`."""
 
     schedule: Schedule
     due: Due
     jobs: list[Submission]
+    written: list[Line] = []
+    """Its lines in the ledger, once it is seen to."""
 
     def lines(self, answers: dict[UUID, Answer]) -> list[Line]:
         return ledger.skip_lines(self.due, self.schedule) + ledger.job_lines(self.jobs, answers)
+
+    def missed(self) -> Iterator[tuple[str, str, int, str, str | None, str | None]]:
+        """Nominal times that went by although nobody wanted them to."""
+        for line in self.written:
+            if line.reason in MISSED:
+                number, times = int(line.nominal_at.timestamp()), "time" if line.count == 1 else "times"
+                first = f"{line.nominal_at:%Y-%m-%d %H:%M:%S} UTC"
+                told = f"{line.count} {times} from {first} on ({line.reason}): {line.detail}"
+                yield Cause.SCHEDULE_MISSED.value, str(self.schedule.id), number, self.schedule.name, None, told
 
     def busy(self, answers: dict[UUID, Answer]) -> bool:
         """Another transaction is at a job of this schedule: left as it is, and due again."""
         return any(isinstance(answers[job.id], KeyBusy) for job in self.jobs)
 
 
-def fire(limit: int, previous: datetime | None) -> Script[Fired]:
-    """Make the jobs of up to `limit` due schedules. `previous`: up to when this scheduler has left nothing undone."""
+def fire(limit: int, previous: datetime | None, tried: list[UUID]) -> Script[Fired]:
+    """Make the jobs of up to `limit` due schedules. `previous`: up to when this scheduler has left nothing undone;
+    `tried` tells, should it fail, with which."""
     rows = yield one("due_schedules", limit=limit)
-    done = (yield from _fire(rows, previous, full=len(rows) == limit)) if rows else []
+    tried[:] = [row["id"] for row in rows]
+    settled, answers = (yield from _fire(rows, previous, full=len(rows) == limit)) if rows else ([], {})
     [left] = yield one("next_due_schedule")
-    written = [line for _, lines in done for line in lines]
+    written = [line for plan in settled for line in plan.written]
+    reasons: Counter[str] = Counter()
+    for line in written:
+        if line.reason:
+            reasons[line.reason] += line.count
+    made = [line for line in written if line.job_id]
     return Fired(
         at=left["now_at"],
         wait=left["delay"],
-        schedules=len(done),
-        jobs=sum(line.count for line in written if line.job_id),
+        schedules=len(settled),
+        jobs=sum(line.count for line in made),
         skipped=sum(line.count for line in written if not line.job_id),
+        lateness=tuple((left["now_at"] - line.nominal_at).total_seconds() for line in made),
+        made=Counter(_new_jobs(settled, answers)),
+        reasons=reasons,
     )
 
 
-def _fire(rows: Sequence[Row], previous: datetime | None, *, full: bool) -> Script[list[tuple[UUID, list[Line]]]]:
-    """What was written of each schedule that is seen to. `full`: there may be more behind these."""
+def _new_jobs(plans: Sequence[_Plan], answers: dict[UUID, Answer]) -> Iterator[tuple[str, str]]:
+    for job in (job for plan in plans for job in plan.jobs):
+        answer = answers[job.id]
+        if isinstance(answer, Accepted) and not answer.earlier:
+            yield job.kind, job.queue
+
+
+def _fire(
+    rows: Sequence[Row], previous: datetime | None, *, full: bool
+) -> Script[tuple[list[_Plan], dict[UUID, Answer]]]:
+    """The schedules that are seen to, and what became of their jobs. `full`: there may be more behind these."""
     now: datetime = rows[0]["now_at"]
     plans = yield from _plan(rows, Tick(now=now, previous=previous))
     answers = yield from _submit([job for plan in plans for job in plan.jobs])
@@ -94,10 +143,12 @@ def _fire(rows: Sequence[Row], previous: datetime | None, *, full: bool) -> Scri
     if full and plans and not settled:
         busy = {plan.schedule.id for plan in plans}
         yield from _put_off([row for row in rows if row["id"] in busy], now + BUSY_WAIT)
-    lines = [(plan.schedule.id, plan.lines(answers)) for plan in settled]
-    yield from ledger.record(lines)
+    for plan in settled:
+        plan.written = plan.lines(answers)
+    yield from ledger.record([(plan.schedule.id, plan.written) for plan in settled])
+    yield from alerts.note([missed for plan in settled for missed in plan.missed()])
     yield from _advance([(plan.schedule.id, plan.due.standing) for plan in settled])
-    return lines
+    return settled, answers
 
 
 class ScheduleStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,14 +171,13 @@ def schedulers(age: float) -> Script[int]:
     return number
 
 
-def put_aside(seconds: float) -> Script[UUID | None]:
-    """Leave the first due schedule alone for a while: whatever keeps it from firing must not keep all others."""
-    rows = yield one("due_schedules", limit=1)
-    if not rows:
-        return None
-    yield from _put_off(rows, rows[0]["now_at"] + timedelta(seconds=seconds))
-    schedule_id: UUID = rows[0]["id"]
-    return schedule_id
+def put_aside(schedule_id: UUID, seconds: float) -> Script[bool]:
+    """Leave a schedule alone for a while: whatever keeps it from firing must not keep all others. Not one that somebody
+    else has fired meanwhile, or is at."""
+    rows = yield one("due_schedule", id=schedule_id)
+    if rows:
+        yield from _put_off(rows, rows[0]["now_at"] + timedelta(seconds=seconds))
+    return bool(rows)
 
 
 def realign(after_id: UUID | None, limit: int) -> Script[UUID | None]:
@@ -194,14 +244,18 @@ def _recorded(rows: Sequence[Row]) -> Script[dict[UUID, set[datetime]]]:
 
 def _submit(jobs: Sequence[Submission]) -> Script[dict[UUID, Answer]]:
     """Into the store like any others; where jobs of a schedule may overlap, no look at each other is needed."""
-    free = [job for job in jobs if job.on_conflict is OnConflict.ALLOW and not job.dedupe and not job.after]
-    bound = [job for job in jobs if job.on_conflict is not OnConflict.ALLOW or job.dedupe or job.after]
+    free = [job for job in jobs if _free(job)]
+    bound = [job for job in jobs if not _free(job)]
     answers: dict[UUID, Answer] = {}
     if free:
         answers |= zip((job.id for job in free), (yield from submit.plain(free)), strict=True)
     if bound:
         answers |= zip((job.id for job in bound), (yield from submit.keyed(bound)), strict=True)
     return answers
+
+
+def _free(job: Submission) -> bool:
+    return job.on_conflict is OnConflict.ALLOW and not job.dedupe and not job.after and not job.attachments
 
 
 def _advance(standings: Sequence[tuple[UUID, Standing]]) -> Script[None]:

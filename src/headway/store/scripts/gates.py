@@ -20,6 +20,7 @@ import msgspec
 
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
+from headway.store.scripts.news import STORE, changes_of, tell
 from headway.store.scripts.rows import ids
 from headway.store.scripts.watermark import Walk
 from headway.store.statements import Row, Script, many, one
@@ -178,6 +179,7 @@ def promote(rooms: dict[str, int]) -> Script[int]:
         yield many("open_if_empty", [(gate,) for gate in sorted(rooms)])
     if promoted:
         yield many("add_history", [(row["id"], State.SCHEDULED.value, None, None) for row in promoted])
+        yield from tell(changes_of(promoted, State.BLOCKED), STORE)
         yield one("wake", wake=sorted({row["queue"] for row in promoted}))
     return len(promoted)
 
@@ -239,9 +241,10 @@ def _block(
     through = set(passed)
     rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more if row["id"] not in through}
     if rows:
-        yield many("block_at_gates", list(rows.items()))
+        blocked = yield many("block_at_gates", list(rows.items()))
         yield many("add_history", [(job_id, "blocked", None, f"limit {gate}") for job_id, gate in rows.items()])
         yield many("close_gates", [(gate,) for gate in sorted(set(rows.values()))])
+        yield from tell(changes_of(blocked, State.SCHEDULED), STORE)
     return len(more) == BACKLOG_STEP
 
 

@@ -110,10 +110,10 @@ def _job_line(job: Submission, answer: Answer) -> Line:
     assert at is not None
     if not isinstance(answer, Accepted):
         return Line(nominal_at=at, until_at=at, reason=ERROR, detail=str(answer))
-    if answer.job_id != job.id and job.dedupe is not None:
-        return Line(nominal_at=at, until_at=at, reason=DUPLICATE, detail=f"job {answer.job_id} stands for it")
-    if answer.job_id != job.id:
+    if answer.overlapped:
         return Line(nominal_at=at, until_at=at, reason=OVERLAP, detail=f"job {answer.job_id} had not ended")
+    if answer.job_id != job.id:
+        return Line(nominal_at=at, until_at=at, reason=DUPLICATE, detail=f"job {answer.job_id} stands for it")
     return Line(nominal_at=at, until_at=at, job_id=job.id)
 
 

@@ -31,3 +31,18 @@ def attempt_row(row: Row, finished_at: datetime | None = None) -> tuple[object, 
 def later(queue: str) -> str:
     """What is rung for a queue whose next job is due after a while: look when, don't claim. No queue can have it."""
     return f"\x02{queue}"
+
+
+def hush(queue: str, worker_id: UUID) -> str:
+    """What is rung when a worker has taken the last due jobs of a queue. No queue can have it."""
+    return f"{HUSH}{worker_id}{queue}"
+
+
+def hushed(channel: str) -> tuple[str, str]:
+    """By which worker, and of which queue, that tells."""
+    start = len(HUSH) + _UUID_LENGTH
+    return channel[len(HUSH) : start], channel[start:]
+
+
+HUSH = "\x05"
+_UUID_LENGTH = 36

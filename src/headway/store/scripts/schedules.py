@@ -10,10 +10,10 @@ from uuid import UUID
 import msgspec
 
 from headway.model.due import Standing, Tick, due
-from headway.model.errors import InvalidSchedule, KeyBusy, NameTaken, ScheduleNotFound, VersionConflict
+from headway.model.errors import IdTaken, InvalidSchedule, KeyBusy, NameTaken, ScheduleNotFound, VersionConflict
 from headway.model.job import Submission, encode
 from headway.model.schedule import Schedule, to_body
-from headway.store.scripts import fire, ledger, submit
+from headway.store.scripts import fire, ledger, submit, vault
 from headway.store.scripts.fire import read_schedule, read_template
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.rows import ids
@@ -28,7 +28,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     template: Submission
 
     def template_text(self) -> str:
-        return encode(msgspec.structs.replace(self.template, id=NO_ID))
+        return encode(msgspec.structs.replace(vault.bare(self.template), id=NO_ID))
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class ScheduleFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def create(draft: Draft, *, by: str | None, source: str | None = None) -> Script[ScheduleRecord]:
-    """A new schedule, from the store's present on. Raises NameTaken."""
+    """A new schedule, from the store's present on; a repeat finds the one that was made. Raises NameTaken, IdTaken."""
     [clock] = yield one("store_time")
     schedule = msgspec.structs.replace(draft.schedule, created_at=clock["now_at"])
     next_at = schedule.opening()
@@ -105,18 +105,29 @@ def create(draft: Draft, *, by: str | None, source: str | None = None) -> Script
         declared=as_text(to_body(schedule)) if source else None,
         by=by,
     )
-    if not made and not (yield many("get_schedules", ids([schedule.id]))):
-        raise NameTaken(schedule.name)
+    if not made:
+        return (yield from _repeated(schedule))
+    if draft.template.attachments:
+        yield from vault.reattach(schedule.id, draft.template.attachments)
     yield one("wake", wake=[fire.CHANNEL])
     return (yield from _get(schedule.id))
+
+
+def _repeated(schedule: Schedule) -> Script[ScheduleRecord]:
+    """The schedule of this id as it is now: what it uses was attached when it was made."""
+    [found] = yield from get([schedule.id])
+    if found is None:
+        raise NameTaken(schedule.name)
+    if not isinstance(found, ScheduleRecord) or found.schedule.fingerprint != schedule.fingerprint:
+        raise IdTaken(schedule.id, "schedule")
+    return found
 
 
 def change(draft: Draft, version: int | None, *, by: str | None) -> Script[ScheduleRecord]:
     """Replace a schedule by another form of itself. Raises VersionConflict if it is no longer the one that the caller
     saw, NameTaken if it is given the name of another, InvalidSchedule if its new times are all in the past."""
     row, schedule = (yield from _lock(draft.schedule.id)), draft.schedule
-    if version is not None and version != row["version"]:
-        raise VersionConflict(schedule.name, row["version"])
+    _require_version(row, version)
     if schedule.name != row["name"]:
         yield from _take_name(row, schedule.name)
     old = readable(row)
@@ -148,11 +159,13 @@ def run_now(schedule_id: UUID, job_id: UUID, *, by: str | None) -> Script[submit
     return answer
 
 
-def delete(schedule_id: UUID) -> Script[None]:
-    """With its ledger; the jobs it made stay."""
-    yield from _lock(schedule_id)
+def delete(schedule_id: UUID, version: int | None = None) -> Script[None]:
+    """With its ledger; the jobs it made stay. Raises VersionConflict if it is no longer the one that the caller saw."""
+    row = yield from _lock(schedule_id)
+    _require_version(row, version)
     yield one("delete_schedule", id=schedule_id)
     yield one("delete_occurrences", schedule_id=schedule_id)
+    yield many("drop_uses", ids([schedule_id]))
 
 
 def get(schedule_ids: Sequence[UUID]) -> Script[list[Found | None]]:
@@ -200,6 +213,7 @@ def put_changed(row: Row, *, by: str | None, **changes: Any) -> Script[None]:
 def put(row: Row, draft: Draft, *, by: str | None, declared: str | None = None) -> Script[None]:
     """The row's new form, and whoever fires is told."""
     next_at, last_at = yield from _decide(row, draft.schedule)
+    yield from vault.reattach(draft.schedule.id, draft.template.attachments)
     yield one(
         "update_schedule",
         id=draft.schedule.id,
@@ -248,6 +262,11 @@ def _refuse_ended(schedule: Schedule, now: datetime) -> None:
             "give a time that is still to come, and an end that is later",
             field="schedule" if schedule.end is None else "end",
         )
+
+
+def _require_version(row: Row, version: int | None) -> None:
+    if version is not None and version != row["version"]:
+        raise VersionConflict(row["name"], row["version"])
 
 
 def _times(schedule: Schedule) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from headway.model.job import ErrorInfo, OnParentFailure, encode
 from headway.model.states import PARENT_FAILED, Outcome, State
 from headway.store.scripts import gates
+from headway.store.scripts.news import STORE, change_of, changes_of, tell
 from headway.store.scripts.rows import ids
 from headway.store.statements import Script, many, one
 
@@ -28,6 +29,7 @@ def settle(ended: Sequence[UUID]) -> Script[None]:
         doomed = [row["id"] for row in ties if row["doomed"]]
         if doomed:
             yield many("delete_jobs", ids(doomed))
+            yield from tell([change_of(row, State(row["state"]), deleted=True) for row in ties if row["doomed"]])
         ended = cascade
 
 
@@ -48,14 +50,20 @@ def release_children(parents: Sequence[UUID]) -> Script[list[UUID]]:
     yield many("inherit_edges", ids(parents))
     yield many("drop_edges_to", ids(parents))
     cut = yield many("cut_edges", ids(parents))
-    failed = {
-        row["child_id"]: row["parent_id"] for row in cut if row["kind"] == "after" and row["parent_id"] not in completed
-    }
+    # Of several that failed at once the last is named, and RETURNING promises no order.
+    failed = dict(
+        sorted(
+            (row["child_id"], row["parent_id"])
+            for row in cut
+            if row["kind"] == "after" and row["parent_id"] not in completed
+        )
+    )
     return (yield from _move_on(children, failed))
 
 
 def _move_on(children: Sequence[UUID], failed: dict[UUID, UUID]) -> Script[list[UUID]]:
     cancelled: list[tuple[UUID, str, str]] = []
+    before: dict[UUID, State] = {}
     held: list[tuple[UUID, str]] = []
     promoted: list[UUID] = []
     for row in (yield many("free_children", ids(children))):
@@ -65,6 +73,7 @@ def _move_on(children: Sequence[UUID], failed: dict[UUID, UUID]) -> Script[list[
                 ErrorInfo("ParentFailed", f"job {failed[child]}, which this one waited for, did not complete")
             )
             cancelled.append((child, Outcome.CANCELLED.value, error))
+            before[child] = State(row["state"])
         elif child in failed and policy == OnParentFailure.HOLD:
             held.append((child, PARENT_FAILED))
         elif row["free"] and row["wait_reason"] != PARENT_FAILED:
@@ -73,7 +82,7 @@ def _move_on(children: Sequence[UUID], failed: dict[UUID, UUID]) -> Script[list[
         yield many("hold_back", held)
     if promoted:
         yield from promote(promoted)
-    return (yield from _cancel_children(cancelled)) if cancelled else []
+    return (yield from _cancel_children(cancelled, before)) if cancelled else []
 
 
 def promote(job_ids: Sequence[UUID]) -> Script[int]:
@@ -81,10 +90,12 @@ def promote(job_ids: Sequence[UUID]) -> Script[int]:
     promoted = yield many("promote_jobs", ids(job_ids))
     if promoted:
         yield many("add_history", [(row["id"], State.SCHEDULED.value, None, None) for row in promoted])
+        yield from tell(changes_of(promoted, State.BLOCKED), STORE)
         yield one("wake", wake=sorted({row["queue"] for row in promoted}))
     return len(promoted)
 
 
-def _cancel_children(cancelled: Sequence[tuple[UUID, str, str]]) -> Script[list[UUID]]:
+def _cancel_children(cancelled: Sequence[tuple[UUID, str, str]], before: dict[UUID, State]) -> Script[list[UUID]]:
     ended = yield many("cancel_waiting", cancelled)
+    yield from tell(changes_of(ended, before), STORE)
     return [row["id"] for row in ended]

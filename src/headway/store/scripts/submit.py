@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from headway.model.errors import Conflict, HeadwayError, IdTaken, InvalidJob, KeyBusy
+from headway.model.events import Transition
 from headway.model.job import Accepted, Moved, OnConflict, Submission, encode
 from headway.model.states import State
-from headway.store.scripts import cancel, settle
+from headway.store.scripts import cancel, settle, vault
+from headway.store.scripts.news import News
 from headway.store.scripts.rows import ids, later
-from headway.store.statements import Row, Script, many
+from headway.store.statements import Row, Script, many, one
 
 Answer = Accepted | HeadwayError
 """What becomes of one submission of a batch; an error concerns its own submitter only."""
 
+FIRED = "scheduler"
+"""In whose name the log tells of jobs that a schedule has made."""
 PREVIOUS = "previous"
 """The `wait_reason` of a job that waits for the previous one of its key."""
 RING_WITHIN = 60.0
@@ -26,6 +31,8 @@ AFTER = "after"
 CREATED = "created"
 """The `wait_reason` of a job that waits for its SCHEDULE message; the sweep goes by it."""
 
+_STATES = {state.value: state for state in State}
+
 
 def plain(batch: Sequence[Submission]) -> Script[list[Answer]]:
     """Jobs that need no look at others, in one statement. An id that exists is a repeat, or taken.
@@ -34,19 +41,20 @@ def plain(batch: Sequence[Submission]) -> Script[list[Answer]]:
     """
     first = _first_of_each(batch)
     stored = yield from _insert([_placed(job) for job in first.values()])
-    staged = [job for job in first.values() if job.staged and job.id in stored]
+    staged = [job for number, job in first.items() if job.staged and number in stored]
     if staged:
         yield many("add_history", [_line(_placed(job)) for job in staged])
-    missing = [job for job in first.values() if job.id not in stored]
+    missing = [job for number, job in first.items() if number not in stored]
     if missing:
-        stored |= yield from _repeats(missing)
-    return [_same_or_taken(job, first[job.id], stored[job.id]) for job in batch]
+        stored |= {job_id.int: answer for job_id, answer in (yield from _repeats(missing)).items()}
+    return [_same_or_taken(job, first[job.id.int], stored[job.id.int]) for job in batch]
 
 
 def keyed(batch: Sequence[Submission]) -> Script[list[Answer]]:
     """Jobs with a key, a window or parents, decided in the order of the batch."""
     desk = KeyedBatch(batch)
     yield from desk.find_repeats()
+    yield from desk.hold_attachments()
     yield from desk.lock_keys()
     yield from desk.take_windows()
     yield from desk.look_around()
@@ -96,6 +104,8 @@ class KeyedBatch:
         self.answers: dict[UUID, Answer] = {}
         self.same: dict[UUID, UUID] = {}
         """Repeats within the batch: the id of the one, the id of the job that stands for it."""
+        self.overlapping: set[UUID] = set()
+        """Those for which an open job of their key stands."""
         self.others: dict[str, list[Other]] = {}
         self.parents: dict[UUID, State] = {}
         self.placed: dict[UUID, Placed] = {}
@@ -113,6 +123,10 @@ class KeyedBatch:
     def find_repeats(self) -> Script[None]:
         self.answers |= yield from _repeats(self.batch)
 
+    def hold_attachments(self) -> Script[None]:
+        """What jobs share with others stays until they are stored; those whose share is gone are refused."""
+        self.answers |= yield from vault.check_attachments(self.undecided)
+
     def lock_keys(self) -> Script[None]:
         """Decisions about one key are made one after another. A key in other hands is not waited for: its
         submissions are answered `KeyBusy`, and their submitter tries again while all others go on."""
@@ -128,20 +142,29 @@ class KeyedBatch:
 
     def take_windows(self) -> Script[None]:
         """Dedupe: whoever takes the window's row does the work, the others get its job."""
-        takers = {job.dedupe.key: job for job in reversed(self.undecided) if job.dedupe and _due_now(job)}
+        due = yield from self._due()
+        takers = {job.dedupe.key: job for job in reversed(due) if job.dedupe}
         if not takers:
             return
         rows = [(key, job.id, job.dedupe.window) for key, job in takers.items() if job.dedupe]
         taken = {row["key"] for row in (yield many("take_dedupes", rows))}
         self.takers = {takers[key].id for key in taken}
         earlier = {row["key"]: row for row in (yield many("read_dedupes", [(key,) for key in takers]))}
-        for job in self.undecided:
-            if not job.dedupe or not _due_now(job):
+        for job in due:
+            if job.dedupe is None:
                 continue
             if job.dedupe.key not in taken:
                 self.answers[job.id] = _accepted(earlier[job.dedupe.key], deduplicated=True)
             elif takers[job.dedupe.key] is not job:
                 self.same[job.id] = takers[job.dedupe.key].id
+
+    def _due(self) -> Script[list[Submission]]:
+        """Those that are due at acceptance. A time that has passed is one too, which the store's clock knows."""
+        deduped, now = [job for job in self.undecided if job.dedupe], None
+        if any(job.run_at for job in deduped):
+            [clock] = yield one("store_time")
+            now = clock["now_at"]
+        return [job for job in deduped if _due_now(job, now)]
 
     def look_around(self) -> Script[None]:
         """The open jobs of each key, and the parents; locked, so that none of them ends unseen."""
@@ -175,13 +198,14 @@ class KeyedBatch:
     def store(self) -> Script[None]:
         """Jobs that have to wait leave a line: later, no column tells in which state they began."""
         stored = (yield from _insert(list(self.placed.values()))) if self.placed else {}
-        self.answers |= stored
-        raced = [place.job for place in self.placed.values() if place.job.id not in stored]
+        self.answers |= {job_id: stored[job_id.int] for job_id in self.placed if job_id.int in stored}
+        raced = [place.job for place in self.placed.values() if place.job.id.int not in stored]
         if raced:
             # Another process has stored the very same submissions since we looked.
             self.answers |= yield from _repeats(raced)
-            self.placed = {job_id: place for job_id, place in self.placed.items() if job_id in stored}
-            self.edges = [edge for edge in self.edges if edge[1] in stored]
+            self.placed = {job_id: place for job_id, place in self.placed.items() if job_id.int in stored}
+            self.edges = [edge for edge in self.edges if edge[1].int in stored]
+        yield from vault.attach([(job.id, job.attachments) for job in self._stored() if job.attachments])
         waiting = [place for place in self.placed.values() if place.state is not State.SCHEDULED]
         if waiting:
             yield many("add_history", [_line(place) for place in waiting])
@@ -214,7 +238,8 @@ class KeyedBatch:
             yield many("free_dedupes", ids(refused))
 
     def answers_in_order(self) -> list[Answer]:
-        return [_same_or_taken(job, self.first[job.id], self._answer(self.first[job.id])) for job in self.asked]
+        pairs = [(job, self.first[job.id.int]) for job in self.asked]
+        return [_same_or_taken(job, first, self._answer(first)) for job, first in pairs]
 
     def _answer(self, job: Submission) -> Answer:
         standing = job.id
@@ -223,8 +248,8 @@ class KeyedBatch:
         answer = self.answers[standing]
         if not isinstance(answer, Accepted):
             return answer
-        if job.id in self.same:
-            return msgspec.structs.replace(answer, deduplicated=True)
+        if job.id in self.same or job.id in self.overlapping:
+            return msgspec.structs.replace(answer, deduplicated=True, overlapped=job.id in self.overlapping)
         if job.id in self.warnings:
             return msgspec.structs.replace(answer, warnings=(self.warnings[job.id],))
         if job.id in self.moved:
@@ -263,6 +288,7 @@ class KeyedBatch:
         self._place(job, waits_for, others)
 
     def _skip(self, job: Submission, other: Other) -> None:
+        self.overlapping.add(job.id)
         if other.answer is None:
             self.same[job.id] = other.id
         else:
@@ -289,18 +315,39 @@ def _line_up(others: list[Other]) -> list[UUID]:
     return [other.id for other in others if not other.waited_for]
 
 
-def _insert(placed: Sequence[Placed]) -> Script[dict[UUID, Answer]]:
+def _insert(placed: Sequence[Placed]) -> Script[dict[int, Answer]]:
+    """Store them; the answers to those that are new, by the numbers of their ids, which are quicker to look up."""
     rows = [_row(place) for place in placed]
+    # Whoever submits tells the log itself; what a schedule makes has nobody else.
+    teller = FIRED if placed and placed[0].job.schedule_id else None
     wake = {_ring(place.job) for place in placed if place.state is State.SCHEDULED and place.job.delay < RING_WITHIN}
-    stored = yield many("insert_jobs", rows, wake=sorted(wake))
-    return {row[0]: _accepted(row) for row in stored}
+    stored: dict[int, Accepted] = {}
+
+    def changes() -> list[Transition]:
+        numbered = [(place.job, place.job.id.int) for place in placed]
+        return [_new(job, stored[number]) for job, number in numbered if number in stored]
+
+    news = News(changes, teller)
+    stored |= {row[0].int: _accepted(row) for row in (yield many("insert_jobs", rows, wake=sorted(wake), news=news))}
+    return dict(stored)
 
 
-def _first_of_each(batch: Sequence[Submission]) -> dict[UUID, Submission]:
-    """The batch without repeats of an id within it."""
-    first: dict[UUID, Submission] = {}
+def _new(job: Submission, answer: Accepted) -> Transition:
+    return Transition(
+        job_id=job.id,
+        kind=job.kind,
+        name=job.name,
+        queue=job.queue,
+        state=answer.state,
+        correlation_id=job.correlation_id,
+    )
+
+
+def _first_of_each(batch: Sequence[Submission]) -> dict[int, Submission]:
+    """The batch without repeats of an id within it, by the numbers of the ids."""
+    first: dict[int, Submission] = {}
     for job in batch:
-        first.setdefault(job.id, job)
+        first.setdefault(job.id.int, job)
     return first
 
 
@@ -321,7 +368,7 @@ def _repeats(batch: Sequence[Submission]) -> Script[dict[UUID, Answer]]:
 def _accepted(row: Row, *, deduplicated: bool = False, repeated: bool = False) -> Accepted:
     return Accepted(
         job_id=row["id"],
-        state=State(row["state"]),
+        state=_STATES[row["state"]],
         run_at=row["run_at"],
         created_at=row["created_at"],
         deduplicated=deduplicated,
@@ -383,10 +430,11 @@ def _ring(job: Submission) -> str:
     return job.queue if _due_now(job) else later(job.queue)
 
 
-def _due_now(job: Submission) -> bool:
-    """Due at acceptance, as far as the submission tells: only such jobs take part in dedupe. A schedule fires when
-    the nominal time has come."""
-    return (job.run_at is None or job.run_at == job.nominal_at) and not job.delay and not job.hold
+def _due_now(job: Submission, now: datetime | None = None) -> bool:
+    """Due at acceptance, as far as the submission tells, and the clock if it is given: only such jobs take part in
+    dedupe. A schedule fires when the nominal time has come."""
+    passed = job.run_at is None or job.run_at == job.nominal_at or (now is not None and job.run_at <= now)
+    return passed and not job.delay and not job.hold
 
 
 def _keys(job: Submission) -> list[str]:

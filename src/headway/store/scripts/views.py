@@ -10,54 +10,32 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.filters import JobFilter
+from headway.model.errors import HeadwayError
 from headway.model.job import (
     Attempt,
     Change,
     Chunk,
+    ChunkSize,
     ErrorInfo,
     JobRecord,
     OnParentFailure,
     Progress,
-    Stored,
 )
+from headway.model.result import ResultMeta, Stored
 from headway.model.retry import Retry
-from headway.model.states import TERMINAL, Label, Outcome, State, label
+from headway.model.states import TERMINAL, Outcome, State, label
 from headway.model.worker import FunctionInfo, WorkerInfo
+from headway.observe.logs import get_logger
 from headway.store.scripts.rows import ids
 from headway.store.statements import Row, Script, many, one
+
+log = get_logger("headway.store")
 
 
 def get(job_ids: Sequence[UUID]) -> Script[list[JobRecord | None]]:
     """The jobs in the order asked for; None for one that isn't there."""
     found = {row["id"]: row for row in (yield many("get_jobs", ids(job_ids)))}
     return [record(found[job_id]) if job_id in found else None for job_id in job_ids]
-
-
-def find(wanted: JobFilter) -> Script[list[JobRecord]]:
-    """Jobs that match, newest first."""
-    asked = {state.lower() for state in wanted.states}
-    states = sorted(asked & set(State)) + ([State.CREATING, State.SCHEDULED] if Label.SUBMITTED in asked else [])
-    rows = yield one(
-        "find_jobs",
-        states=[str(state) for state in states] if asked else None,
-        pending=Label.PENDING in asked,
-        retrying=Label.RETRYING in asked,
-        parked=Label.PARKED in asked,
-        kind=wanted.kind,
-        queue=wanted.queue,
-        name=wanted.name,
-        name_prefix=wanted.name_prefix,
-        key=wanted.key,
-        tagged=list(wanted.tags) or None,
-        created_by=wanted.created_by,
-        time=wanted.time,
-        since=wanted.since,
-        until=wanted.until,
-        cursor=wanted.cursor,
-        limit=wanted.limit + wanted.one_more,
-    )
-    return [record(row) for row in rows]
 
 
 def attempts(job_id: UUID) -> Script[list[Attempt]]:
@@ -67,6 +45,11 @@ def attempts(job_id: UUID) -> Script[list[Attempt]]:
     if job is not None and job["attempt"] > len(earlier):
         earlier.append(_attempt(job["attempt"], job))
     return earlier
+
+
+def children(job_id: UUID, limit: int) -> Script[list[UUID]]:
+    """Jobs that were asked to run after this one, the earliest first."""
+    return [row["id"] for row in (yield one("get_children", job_id=job_id, limit=limit))]
 
 
 def history(job_id: UUID) -> Script[list[Change]]:
@@ -89,13 +72,47 @@ def history(job_id: UUID) -> Script[list[Change]]:
 def result(job_id: UUID) -> Script[Stored | None]:
     """The result as stored; None when the job has none."""
     rows = yield one("get_result", job_id=job_id)
-    return Stored(content_type=rows[0]["content_type"], size=rows[0]["size"], data=rows[0]["data"]) if rows else None
+    return Stored(**_described(rows[0]), data=rows[0]["data"]) if rows else None
+
+
+def result_metas(job_ids: Sequence[UUID]) -> Script[dict[UUID, ResultMeta]]:
+    """What is known of the results of these jobs, without their content; jobs without a result are left out."""
+    rows = yield many("get_result_metas", ids(job_ids))
+    return {row["job_id"]: ResultMeta(**_described(row)) for row in rows}
+
+
+def latest_result_of(source: str) -> Script[tuple[UUID, ResultMeta] | None]:
+    """The job that last brought the content of this source, and what is known of it."""
+    rows = yield one("latest_result_of", source=source)
+    return (rows[0]["job_id"], ResultMeta(**_described(rows[0]))) if rows else None
+
+
+def _described(row: Row) -> dict[str, Any]:
+    meta = msgspec.json.decode(row["meta"]) if row["meta"] else {}
+    return {"content_type": row["content_type"], "size": row["size"], "meta": meta}
 
 
 def chunks(job_id: UUID, attempt: int, stream: str | None, after_seq: int, limit: int) -> Script[list[Chunk]]:
     """The next pieces of output behind `after_seq`."""
     rows = yield one("get_chunks", job_id=job_id, attempt=attempt, stream=stream, after_seq=after_seq, limit=limit)
-    return [Chunk(seq=row["seq"], stream=row["stream"], data=row["data"]) for row in rows]
+    return [Chunk(seq=row["seq"], stream=row["stream"], data=row["data"], at=row["stored_at"]) for row in rows]
+
+
+def chunk_sizes(job_id: UUID, attempt: int) -> Script[list[ChunkSize]]:
+    """What there is of an attempt's output, without the output itself."""
+    rows = yield one("get_chunk_sizes", job_id=job_id, attempt=attempt)
+    return [ChunkSize(seq=row["seq"], stream=row["stream"], size=row["size"]) for row in rows]
+
+
+def ahead(job: JobRecord, limit: int) -> Script[int | None]:
+    """How many due jobs of its queue come before a job that is due; None: more than `limit`, or it isn't in line."""
+    if job.state is not State.SCHEDULED or job.label == State.SCHEDULED:
+        return None
+    [row] = yield one(
+        "why_ahead", queue=job.queue, rank=-job.priority, run_at=job.run_at, job_id=job.id, limit=limit + 1
+    )
+    number: int = row["ahead"]
+    return number if number <= limit else None
 
 
 def workers() -> Script[list[WorkerInfo]]:
@@ -151,7 +168,7 @@ def counts() -> Script[dict[str, dict[State, int]]]:
 
 
 def record(row: Row) -> JobRecord:
-    """A row of `get_jobs` or `find_jobs` as a record."""
+    """A row of `get_jobs` or of a list as a record."""
     state = State(row["state"])
     return JobRecord(
         id=row["id"],
@@ -176,20 +193,20 @@ def record(row: Row) -> JobRecord:
         losses=row["losses"],
         token=row["token"],
         timeout=row["timeout"],
-        retry=_decode(row["retry"], Retry),
-        error=_decode(row["error"], ErrorInfo),
-        progress=_decode(row["progress"], Progress),
+        retry=_read(row, "retry", Retry),
+        error=_read(row, "error", ErrorInfo),
+        progress=_read(row, "progress", Progress),
         wait_reason=row["wait_reason"],
         hold=bool(row["hold"]),
         on_parent_failure=OnParentFailure(row["on_parent_failure"]),
-        tags=tuple(_json(row["tags"]) or ()),
-        metadata=_json(row["metadata"]),
+        tags=_read(row, "tags", tuple[str, ...]) or (),
+        metadata=_read(row, "metadata", dict[str, Any]),
         created_by=row["created_by"],
         correlation_id=row["correlation_id"],
         traceparent=row["traceparent"],
         code_version=row["code_version"],
         worker=str(row["worker_id"]) if row["worker_id"] else None,
-        after=tuple(UUID(parent) for parent in _json(row["after"]) or ()),
+        after=_read(row, "after", tuple[UUID, ...]) or (),
         schedule_id=row["schedule_id"],
         nominal_at=row["nominal_at"],
     )
@@ -250,7 +267,16 @@ def _json(text: str | None) -> Any:
     return msgspec.json.decode(text) if text is not None else None
 
 
-def _decode(text: str | None, kind: type[Any]) -> Any:
+def _read(row: Row, column: str, kind: Any) -> Any:
+    """What a job's column holds; None, and a word about it, where that can't be read: one bad row hides no others."""
+    try:
+        return _decode(row[column], kind)
+    except (msgspec.MsgspecError, HeadwayError, ValueError) as error:
+        log.warning("job.unreadable", job_id=str(row["id"]), name=row["name"], column=column, error=str(error))
+        return None
+
+
+def _decode(text: str | None, kind: Any) -> Any:
     return msgspec.json.decode(text, type=kind) if text is not None else None
 
 

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.job import CHUNK, INLINE_LIMIT, Chunk, Claim, Ended, Finish, Release, Report
+from headway.model.job import CHUNK, INLINE_LIMIT, OUTLIVING, Chunk, Claim, Ended, Finish, Release, Report
 from headway.model.states import Outcome, State
 from headway.model.worker import WorkerInfo
-from headway.store.scripts import gates, settle
-from headway.store.scripts.rows import attempt_row, ids, later
+from headway.store.scripts import alerts, gates, settle
+from headway.store.scripts.rows import attempt_row, hush, ids, later
 from headway.store.scripts.watermark import Walk, Watermark
 from headway.store.statements import Row, Script, many, one
 
@@ -25,12 +25,16 @@ class Want(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
     lease_id: UUID
     ttl: float
+    hush: bool = False
+    """Whether to tell other workers when this takes the last ones: they have heard the same ring."""
 
 
 class Claimed(msgspec.Struct, frozen=True):
     """What it got, in the order to run them."""
 
     claims: list[Claim]
+    waited: Sequence[float] = ()
+    """For how many seconds each had been due."""
     retry_in: float | None = None
     """When a limit withheld jobs: after how many seconds to ask again."""
 
@@ -40,6 +44,8 @@ class Renewal(msgspec.Struct, frozen=True):
 
     leases: frozenset[UUID]
     cancels: frozenset[UUID]
+    crowd: int = 1
+    """How many workers there are, where it matters."""
 
 
 def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
@@ -54,10 +60,12 @@ def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
         after_rank=watermark.rank,
         after_run_at=watermark.run_at,
         after_id=watermark.id,
+        # Behind a mark it may not see all.
+        hush=hush(want.queue, want.worker_id) if want.hush and watermark.fresh else None,
     )
     if rows and not rows[0]["leased"]:
         yield from _hold(want, rows)
-    return Claimed(_in_order(want, rows, watermark))
+    return _in_order(want, rows, watermark)
 
 
 def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claimed]:
@@ -75,24 +83,21 @@ def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claime
         if passed.slots:
             yield many("take_slots", passed.slots)
         yield from _hold(want, rows)
-    return Claimed(_in_order(want, rows), passed.retry_in)
+    return msgspec.structs.replace(_in_order(want, rows), retry_in=passed.retry_in)
 
 
 def claim_again(want: Want) -> Script[Claimed]:
     """What the claim under this lease has brought, if its commit did get through."""
     rows = yield one("claimed_under", lease_id=want.lease_id)
-    return Claimed(_in_order(want, rows))
+    return _in_order(want, rows)
 
 
-def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID], held: Sequence[UUID] | None = None) -> Script[Renewal]:
+def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID], held: Sequence[UUID]) -> Script[Renewal]:
     """Hold on to what is left, let go of leases whose jobs are all done, and show that the worker lives."""
     if done:
         yield many("drop_leases", ids(done))
-    if held is None:
-        rows = yield one("renew_leases", worker_id=worker.id, ttl=ttl)
-    else:
-        rows = (yield many("renew_held", ids(sorted(held)), ttl=ttl)) if held else []
-    yield one(
+    rows = (yield many("renew_leases", ids(sorted(held)), ttl=ttl)) if held else []
+    [seen] = yield one(
         "touch_worker",
         worker_id=worker.id,
         name=worker.name,
@@ -106,6 +111,7 @@ def renew(worker: WorkerInfo, ttl: float, done: Sequence[UUID], held: Sequence[U
     return Renewal(
         frozenset(row["id"] for row in rows),
         frozenset(job_id for row in rows for job_id in row["cancels"]),
+        seen["crowd"],
     )
 
 
@@ -113,6 +119,14 @@ def report(news: Sequence[Report]) -> Script[set[UUID]]:
     """News of running jobs; returns those that are still this worker's."""
     rows = yield many("report", [(r.job_id, r.token, r.ran, r.progress) for r in news])
     return {row["id"] for row in rows}
+
+
+def note(claim: Claim, what: str, detail: str) -> Script[bool]:
+    """A line in the history of a running job; False when it is no longer this worker's."""
+    held = yield from report([Report(job_id=claim.id, token=claim.token, ran=0.0)])
+    if held:
+        yield many("add_history", [(claim.id, what, None, detail)])
+    return bool(held)
 
 
 def append(claim: Claim, chunks: Sequence[Chunk]) -> Script[bool]:
@@ -128,6 +142,7 @@ def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
     others = yield from _end([m for m in ordered if m.state is not State.COMPLETED])
     taken = {(row[0], row[1]): _COMPLETED for row in completed} | _taken(others)
     yield from _keep_results([m for m in ordered if m.result is not None and (m.job_id, m.token) in taken])
+    yield from alerts.note_failed([row["id"] for row in others if row["state"] == State.FAILED])
     tied = [row["id"] for row in completed + others if row["tied"]]
     if tied:
         yield from settle.settle(tied)
@@ -148,7 +163,9 @@ def release(moves: Sequence[Release]) -> Script[list[Ended]]:
     """Back to wait for the next attempt; attempts that say something are archived, the others leave a line."""
     ordered = sorted(moves, key=_job_id)
     rows = yield many(
-        "release_jobs", [(m.job_id, m.token, m.reason, m.wait, m.ran, m.outcome, m.error) for m in ordered]
+        "release_jobs",
+        [(m.job_id, m.token, m.reason, m.wait, m.ran, m.outcome, m.error) for m in ordered],
+        outliving=OUTLIVING,
     )
     tried = [attempt_row(row) for row in rows if row["reason"] in {"retry", "lost"} and row["state"] == State.SCHEDULED]
     if tried:
@@ -174,18 +191,20 @@ def _after_release(rows: Sequence[Row]) -> Script[None]:
     cancelled = [row["id"] for row in rows if row["tied"] and row["state"] == State.CANCELLED]
     if cancelled:
         yield from settle.settle(cancelled)
-    waiting = [row["id"] for row in rows if row["tied"] and row["state"] == State.SCHEDULED]
+    waiting = [row["id"] for row in rows if row["tied"] and row["state"] in _AGAIN]
     if waiting:
         yield from gates.leave(waiting)
     rings = {
         row["queue"] if row["reason"] in {"give_back", "lost"} else later(row["queue"])
         for row in rows
-        if row["state"] == State.SCHEDULED
+        if row["state"] in _AGAIN
     }
     if rings:
         yield one("wake", wake=sorted(rings))
 
 
+_AGAIN = {State.SCHEDULED, State.CANCELLING}
+"""Where a job may be after its release that waits for a worker."""
 _End = tuple[State | None, Outcome | None]
 _Taken = dict[tuple[UUID, int], _End]
 """By job and token: two attempts at a job may end in one batch, one of them lost long ago."""
@@ -220,25 +239,30 @@ def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
         )
 
 
-def _in_order(want: Want, rows: Sequence[Row], watermark: Watermark | None = None) -> list[Claim]:
+def _in_order(want: Want, rows: Sequence[Row], watermark: Watermark | None = None) -> Claimed:
     """RETURNING promises no order. By position: this is done for every claimed row."""
     ordered = sorted(rows, key=_ORDER)
     if ordered and watermark is not None:
         watermark.move(ordered[-1])
     shared = (want.lease_id, want.queue)
-    return [Claim(*(row[:_CLAIM_FIELDS] + shared)) for row in ordered]
+    claims = [Claim(*(row[:_CLAIM_FIELDS] + shared)) for row in ordered]
+    return Claimed(claims, [row[_WAITED] for row in ordered])
 
 
 def _keep_results(moves: Sequence[Finish]) -> Script[None]:
     if not moves:
         return
-    small = [(m.job_id, JSON, len(m.result or b""), m.result if _inline(m) else None) for m in moves]
-    yield many("put_results", small)
+    yield many("put_results", [_result_row(m) for m in moves])
     chunks = [
         (m.job_id, seq, piece) for m in moves if not _inline(m) for seq, piece in enumerate(split(m.result or b""))
     ]
     if chunks:
         yield many("put_result_chunks", chunks)
+
+
+def _result_row(move: Finish) -> tuple[object, ...]:
+    data = move.result or b""
+    return (move.job_id, move.content_type, len(data), data if _inline(move) else None, move.meta, move.source)
 
 
 def _inline(move: Finish) -> bool:
@@ -251,10 +275,9 @@ def split(data: bytes) -> list[bytes]:
 
 
 _job_id = attrgetter("job_id")
-JSON = "application/json"
 # A claim's fields but the last two are the first columns that every claim statement returns, in this order.
 _CLAIM_FIELDS = len(Claim.__struct_fields__) - 2
-_KEY, _RANK, _DUE = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 3)
+_KEY, _RANK, _DUE, _WAITED = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 4)
 _ORDER = itemgetter(_RANK, _DUE, 0)
 # Twice as fast as calling the enum; this is done for every job.
 _STATES = {state.value: state for state in State}

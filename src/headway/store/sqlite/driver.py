@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from headway.clock import Clock, SystemClock
 from headway.model.errors import ConfigurationError
+from headway.model.events import Transition
 from headway.model.findings import Finding
 from headway.store import migrations
+from headway.store.metered import Metered
 from headway.store.sql import Lane
 from headway.store.sqlite import engine
 from headway.store.sqlite.rows import Plans
@@ -20,6 +22,7 @@ from headway.store.sqlite.session import Parts, Session, connect
 from headway.store.sqlite.storetime import StoreTime
 from headway.store.sqlite.trouble import explain
 from headway.store.sqlite.wake import Bell
+from headway.store.sqlite.watch import Watchers
 from headway.store.statements import Script, load
 
 T = TypeVar("T")
@@ -33,15 +36,23 @@ _MIGRATION_TABLE = (
 )
 
 
-class SqliteDriver:
+class SqliteDriver(Metered):
     """Runs scripts on one file, or on a database in memory. Usable from any event loop and any thread."""
 
     def __init__(self, path: str | Path, *, clock: Clock | None = None, runner: Runner | None = None) -> None:
+        super().__init__(clock or SystemClock())
         self._path = str(path)
         self._in_memory = self._path == MEMORY
         self._bell = Bell(None if self._in_memory else self._path)
+        self._watchers = Watchers(None if self._in_memory else self._path)
         self._statements = load("headway.store.sqlite.sql", "?")
-        self._parts = Parts(self._path, Plans(self._statements), StoreTime(clock or SystemClock()), self._bell.ring)
+        self._parts = Parts(
+            path=self._path,
+            plans=Plans(self._statements),
+            time=StoreTime(clock or SystemClock()),
+            ring=self._bell.ring,
+            tell=self._watchers.committed,
+        )
         self._known = migrations.load("headway.store.sqlite.migrations")
         self._runner = runner or ThreadRunner()
         self._runner.attach(self._connect, readers=not self._in_memory)
@@ -49,16 +60,29 @@ class SqliteDriver:
     async def open(self, patience: float | None = None) -> None:
         """Connect, and bring the schema up to date: a file has no administrator who would do it."""
         await self.migrate()
+        self.be_metered()
 
     async def migrate(self) -> list[str]:
         return await self._runner.write(self._migrate)
 
     async def close(self) -> None:
+        self.be_unmetered()
         self._bell.close()
+        self._watchers.close()
         await self._runner.close()
 
     async def listen(self, on_wake: Callable[[str], None]) -> Callable[[], None]:
         return self._bell.listen(on_wake)
+
+    async def watch(self, heard: Callable[[Sequence[Transition]], None]) -> Callable[[], None]:
+        return self._watchers.watch(heard)
+
+    async def tell(self, changes: Sequence[Transition]) -> None:
+        self._watchers.tell(changes)
+
+    @property
+    def deaf(self) -> bool:
+        return False
 
     async def vacuum(self) -> None:
         """Updates leave nothing behind here; only the planner's statistics are kept fresh, where it asks for it."""
@@ -71,13 +95,11 @@ class SqliteDriver:
     async def examine(self) -> list[Finding]:
         return await self._runner.read(lambda session: engine.examine(session.connection, self._path))
 
-    async def run(
-        self,
-        script: Callable[[], Script[T]],
-        lane: Lane,
-        *,
-        again: Callable[[], Script[T]] | None = None,
-        single: bool = False,
+    def connections(self) -> int:
+        return self._runner.sessions()
+
+    async def transact(
+        self, script: Callable[[], Script[T]], lane: Lane, again: Callable[[], Script[T]] | None, *, single: bool
     ) -> T:
         """A transaction is the same with one statement as with many, and the outcome of a commit is always known."""
 

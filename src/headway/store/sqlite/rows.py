@@ -10,6 +10,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import chain, repeat
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -111,8 +112,12 @@ class Plans(dict[str, Plan]):
         self._statements = statements
 
     def __missing__(self, name: str) -> Plan:
-        plan = self[name] = Plan(self._statements[name])
+        plan = self[name] = _plan(self._statements[name])
         return plan
+
+
+_plan = cache(Plan)
+"""The same for all drivers of a process."""
 
 
 def _widened(text: str, batch: re.Match[str], size: int) -> str:
@@ -209,16 +214,21 @@ def _uuid(data: bytes, unknown: SafeUUID = SafeUUID.unknown) -> UUID:
     return made
 
 
-_IDS = ("id", "job_id", "parent_id", "child_id", "after_id", "first_id", "last_id", "schedule_id", "holder", "cursor")
+_IDS = (
+    *("id", "job_id", "parent_id", "child_id", "after_id", "first_id", "last_id", "schedule_id", "holder", "cursor"),
+    *("sealed_id", "owner_id", "attachment_id", "rule_id", "lower_id", "upper_id"),
+)
 _SHARED_IDS = ("lease_id", "worker_id")
 _ID_LISTS = ("jobs", "cancels")
 _ENCODERS: dict[str, Convert] = {
     **dict.fromkeys((*_IDS, *_SHARED_IDS), _encode_ids),
     **dict.fromkeys(("at", "since", "until"), _encode_times),
-    **dict.fromkeys(("hold", "deduped", "gated", "paused", "pending", "retrying", "parked"), _encode_flags),
+    **dict.fromkeys(
+        ("hold", "enabled", "firing", "deduped", "gated", "paused", "pending", "retrying", "parked"), _encode_flags
+    ),
     **dict.fromkeys(("state", "outcome", "on_conflict", "on_parent_failure"), _encode_words),
     **dict.fromkeys(_ID_LISTS, _encode_id_lists),
-    **dict.fromkeys(("states", "tagged", "closed", "keys"), _encode_text_lists),
+    **dict.fromkeys(("states", "tagged", "closed", "keys", "without"), _encode_text_lists),
     # The driver rings; no statement uses it.
     "wake": _drop,
 }

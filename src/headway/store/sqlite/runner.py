@@ -32,6 +32,8 @@ class Runner(Protocol):
     async def write(self, operation: Operation[T]) -> T: ...
     async def read(self, operation: Operation[T]) -> T: ...
     async def close(self) -> None: ...
+    def sessions(self) -> int:
+        """How many are open."""
 
 
 class ThreadRunner:
@@ -58,6 +60,9 @@ class ThreadRunner:
         for desk in (self._reader, self._writer):
             if desk is not None:
                 await desk.close()
+
+    def sessions(self) -> int:
+        return sum(desk is not None and desk.open for desk in (self._reader, self._writer))
 
 
 class InlineRunner:
@@ -95,6 +100,9 @@ class InlineRunner:
             self._session.close()
         self._connect = self._session = None
 
+    def sessions(self) -> int:
+        return int(self._session is not None)
+
     def _open(self) -> Session:
         if self._session is None:
             if self._connect is None:
@@ -129,29 +137,33 @@ class _Desk:
         self._closed = False
         self._session: Session | None = None
 
+    @property
+    def open(self) -> bool:
+        return self._session is not None and not self._closed
+
     async def ask(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        if self._thread is None:
-            self._start()
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
-        self._calls.put(_Call(operation, future, loop))
+        # Under lock: what is put behind the last call is never answered.
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("the store is closed")
+            if self._thread is None:
+                self._start()
+            self._calls.put(_Call(operation, future, loop))
         return await future
 
     async def close(self) -> None:
         with self._lock:
             self._closed, thread = True, self._thread
-        if thread is not None:
             self._calls.put(None)
+        if thread is not None:
             await asyncio.to_thread(thread.join)
 
     def _start(self) -> None:
-        with self._lock:
-            if self._thread is None and not self._closed:
-                # A daemon: a program that forgets to close its store must still be able to end.
-                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-                self._thread.start()
+        # A daemon: a program that forgets to close its store must still be able to end.
+        self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         going_on = True

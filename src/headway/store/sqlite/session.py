@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from headway.store.scripts.news import News
 from headway.store.sqlite.rows import Plan
 from headway.store.sqlite.storetime import StoreTime
 from headway.store.sqlite.trouble import explain
 from headway.store.statements import Query, Row, Script, one
 
 T = TypeVar("T")
+C = TypeVar("C", bound=sqlite3.Connection)
 
 _PRAGMAS = (
     "pragma busy_timeout = 30000",
@@ -38,11 +40,14 @@ class Parts(msgspec.Struct, frozen=True):
     plans: Mapping[str, Plan]
     time: StoreTime
     ring: Callable[[Sequence[str]], None]
+    tell: Callable[[Sequence[News]], None]
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: str, factory: type[C] = sqlite3.Connection) -> C:  # type: ignore[assignment]  # https://github.com/python/mypy/issues/3737
     """A connection with our settings. Which thread uses it is the runner's care."""
-    connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection = sqlite3.connect(
+        path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=256, factory=factory
+    )
     try:
         for pragma in _PRAGMAS:
             connection.execute(pragma)
@@ -61,6 +66,7 @@ class Session:
         self._cursor = connection.cursor()
         self._now = 0
         self._wakes: list[str] = []
+        self._news: list[News] = []
         self.commits = 0
 
     def drive(self, script: Script[T]) -> T:
@@ -77,21 +83,29 @@ class Session:
     def fetch(self, query: Query) -> list[Row]:
         if "wake" in query.parameters:
             self._wakes += query.parameters["wake"]
+        if "news" in query.parameters:
+            self._news.append(query.parameters["news"])
         return self._parts.plans[query.name].run(self._cursor, query, self._now)
 
     def write(self, operations: Sequence[Operation[Any]]) -> list[Outcome]:
         """All operations in one transaction, each undone by itself if it fails; the bell is rung behind the commit."""
         self._wakes.clear()
+        self._news.clear()
         try:
-            self._begin()
-            outcomes = [self._apart(operation) for operation in operations]
-            self._cursor.execute("commit")
+            jumped = self._begin()
+            # One by itself needs no savepoint: if it fails, nothing else is to be kept.
+            act = self._apart if jumped or len(operations) > 1 else self._alone
+            outcomes = [act(operation) for operation in operations]
+            if self.connection.in_transaction:
+                self._cursor.execute("commit")
         except sqlite3.Error as error:
             self._roll_back()
             return [Outcome(error=explain(error, self._parts.path)) for _ in operations]
         self.commits += 1
         if self._wakes:
             self._parts.ring(sorted(set(self._wakes)))
+        if self._news:
+            self._parts.tell(self._news)
         return outcomes
 
     def read(self, operations: Sequence[Operation[Any]]) -> list[Outcome]:
@@ -102,16 +116,30 @@ class Session:
         self._cursor.close()
         self.connection.close()
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
+        """Whether something was changed already, because of a jump of the clock."""
         # Time is read behind the lock, for which we may have waited.
         self._cursor.execute("begin immediate")
         self._now, jump = self._parts.time.read()
         if jump:
-            self.fetch(one("prolong_leases", before=self._now - jump))
+            self.fetch(one("prolong_leases" if jump > 0 else "shorten_leases", before=self._now - jump))
+        return jump != 0
+
+    def _alone(self, operation: Operation[Any]) -> Outcome:
+        try:
+            return Outcome(operation(self))
+        except Exception as error:
+            if not self.connection.in_transaction:
+                # As below.
+                raise
+            self._cursor.execute("rollback")
+            self._wakes.clear()
+            self._news.clear()
+            return Outcome(error=self._told(error))
 
     def _apart(self, operation: Operation[Any]) -> Outcome:
         self._cursor.execute("savepoint operation")
-        wakes = len(self._wakes)
+        wakes, news = len(self._wakes), len(self._news)
         try:
             result = operation(self)
         except Exception as error:
@@ -120,7 +148,7 @@ class Session:
                 raise
             self._cursor.execute("rollback to operation")
             self._cursor.execute("release operation")
-            del self._wakes[wakes:]
+            del self._wakes[wakes:], self._news[news:]
             return Outcome(error=self._told(error))
         self._cursor.execute("release operation")
         return Outcome(result)
@@ -141,7 +169,9 @@ class Session:
             self._cursor.execute("rollback")
 
     def _told(self, error: Exception) -> Exception:
-        return explain(error, self._parts.path) if isinstance(error, sqlite3.OperationalError) else error
+        """Wrong calls of the engine are our own fault, and stay as they are."""
+        ours = isinstance(error, sqlite3.ProgrammingError)
+        return explain(error, self._parts.path) if isinstance(error, sqlite3.DatabaseError) and not ours else error
 
 
 Operation = Callable[[Session], T]

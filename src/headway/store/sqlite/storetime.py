@@ -15,7 +15,7 @@ log = get_logger("headway.store")
 
 
 class StoreTime:
-    """Wall time in microseconds. A jump forward is handed to the next transaction, which makes up for it."""
+    """Wall time in microseconds. A jump is handed to the next transaction, which makes up for it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class StoreTime:
             return self._sync()
 
     def read(self) -> tuple[int, int]:
-        """The time, and by how much it has jumped forward since the last transaction."""
+        """The time, and by how much it has jumped (back: less than 0) since the last transaction."""
         with self._lock:
             now = self._sync()
             jump, self._jump = self._jump, 0
@@ -41,7 +41,7 @@ class StoreTime:
         self._last_wall, self._last_steady = wall, steady
         if abs(step) > TOLERANCE:
             log.warning("store.clock_step", seconds=step / 1_000_000)
-            self._jump += max(step, 0)
+            self._jump += step
         return wall
 
     def _both(self) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from headway.model.errors import HeadwayError, SchemaError, StoreUnavailable
+from headway.model.errors import HeadwayError, NotStorable, SchemaError, StoreUnavailable
 
 _ADVICE = {
     sqlite3.SQLITE_BUSY: "another process has held its write lock for too long: look for a program that keeps a "
@@ -26,6 +26,8 @@ def explain(error: sqlite3.Error, path: str) -> HeadwayError:
     """The error as a user should meet it."""
     if "no such table: headway_" in str(error) or "no such column" in str(error):
         return SchemaError(f"the tables in {path} are not as this code needs them: run `headway migrate` ({error})")
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+        return NotStorable(f"the store can't take this: {error}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     advice = _ADVICE.get(code, "see the message of SQLite")
     return StoreUnavailable(f"can't use the store {path}: {advice} ({error})")

@@ -17,16 +17,20 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import msgspec
 
 from headway.observe.logs import get_logger
 
+T = TypeVar("T")
 OnWake = Callable[[str], None]
 
 LONGEST_PATH = 100
 """Bytes: no system takes much more as the name of a socket."""
 LONGEST_RING = 4096
+WATCHER = ".watch"
+"""How the names of sockets end on which news is heard, not rings."""
 EVERYTHING = [""]
 """A ring that names no queue: look everywhere."""
 
@@ -38,7 +42,7 @@ class Bell:
 
     def __init__(self, path: str | None) -> None:
         self._directory = wake_directory(path) if path is not None else None
-        self._listeners: list[_Listener] = []
+        self._listeners: list[Ear] = []
         self._lock = threading.Lock()
 
     def ring(self, queues: Sequence[str]) -> None:
@@ -51,7 +55,7 @@ class Bell:
 
     def listen(self, on_wake: OnWake) -> Callable[[], None]:
         """`on_wake(queue)` is called on the loop that runs now. Returns what ends it."""
-        listener = _Listener(asyncio.get_running_loop(), on_wake)
+        listener = Ear(asyncio.get_running_loop(), _each(on_wake))
         if self._directory is not None:
             listener.bind(self._directory)
         with self._lock:
@@ -62,11 +66,11 @@ class Bell:
         for listener in self._all():
             self._remove(listener)
 
-    def _all(self) -> list[_Listener]:
+    def _all(self) -> list[Ear]:
         with self._lock:
             return list(self._listeners)
 
-    def _remove(self, listener: _Listener) -> None:
+    def _remove(self, listener: Ear) -> None:
         with self._lock:
             if listener in self._listeners:
                 self._listeners.remove(listener)
@@ -75,23 +79,24 @@ class Bell:
     def _ring_others(self, directory: Path, queues: Sequence[str]) -> None:
         own = {listener.name for listener in self._all()}
         try:
-            others = [other for other in directory.iterdir() if other.name not in own]
+            found = [other for other in directory.iterdir() if other.name not in own]
         except OSError:
             return
+        others = [other for other in found if not other.name.endswith(WATCHER)]
         if others:
             message = msgspec.json.encode(queues)
             send(others, message if len(message) <= LONGEST_RING else msgspec.json.encode(EVERYTHING))
 
 
-class _Listener:
-    """One `on_wake`, the loop it belongs to, and the socket on which other processes reach it."""
+class Listener(Generic[T]):
+    """Somebody who is told things, the loop on which, and the socket on which other processes reach it."""
 
     _numbers = itertools.count()
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_wake: OnWake) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, heard: Callable[[Sequence[T]], None]) -> None:
         self.name = f"{os.getpid()}-{next(self._numbers)}-{secrets.token_hex(3)}"
         self._loop = loop
-        self._on_wake = on_wake
+        self._heard = heard
         self._socket: socket.socket | None = None
         self._path: Path | None = None
 
@@ -108,10 +113,10 @@ class _Listener:
             log.warning("store.no_wake_socket", directory=str(directory), error=str(error))
             self._unbind()
 
-    def call(self, queues: Sequence[str]) -> bool:
+    def call(self, things: Sequence[T]) -> bool:
         """Call on the listener's own loop; False when that loop is gone."""
         try:
-            self._loop.call_soon_threadsafe(self._heard, queues)
+            self._loop.call_soon_threadsafe(self._heard, things)
         except RuntimeError:
             return False
         return True
@@ -132,6 +137,14 @@ class _Listener:
         self._socket = self._path = None
 
     def _receive(self) -> None:
+        """Something has come in on the socket."""
+        raise NotImplementedError
+
+
+class Ear(Listener[str]):
+    """Hears rings."""
+
+    def _receive(self) -> None:
         """Everything that has come in, as one ring."""
         heard: set[str] = set()
         try:
@@ -143,9 +156,13 @@ class _Listener:
             log.debug("store.bad_ring", error=str(error))
         self._heard(sorted(heard))
 
-    def _heard(self, queues: Sequence[str]) -> None:
+
+def _each(on_wake: OnWake) -> Callable[[Sequence[str]], None]:
+    def heard(queues: Sequence[str]) -> None:
         for queue in queues:
-            self._on_wake(queue)
+            on_wake(queue)
+
+    return heard
 
 
 def wake_directory(path: str) -> Path:

@@ -76,6 +76,30 @@ select lpad(to_hex(n), 32, '0')::uuid, 'call', 'bench.noop', 'bench.noop', 'benc
        decode(md5(n::text), 'hex'), 1, 1, 1, now(), now(), now(), 'succeeded'
 from generate_series(1, :count::int) as n;
 
+-- name: fill_mixed(; count)
+-- Ended jobs of many sorts, four a second: a hundred names, ten queues, three kinds, five submitters, one in fifty failed.
+-- Ten of all are of a rare sort, and for ten minutes in the middle nothing was made.
+insert into headway.job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,
+                         on_conflict, on_parent_failure, digest, token, finished_token, attempt, claimed_at, started_at,
+                         finished_at, outcome, created_by, tags, error, schedule_id)
+select (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid,
+       case when rare then 'script' else (array['call', 'http', 'fetch'])[1 + n % 3] end,
+       case when rare then 'seldom' else 'job.' || n % 100 end, 'job.' || n % 100,
+       case when rare then 'aside' else 'queue-' || n % 10 end, 0,
+       case when rare then 'cancelled' when n % 50 = 0 then 'failed' else 'completed' end, 0,
+       at, at, at, '{"function":"bench.noop","kwargs":{"number":0}}', 'allow', 'cancel',
+       decode(md5(n::text), 'hex'), 1, 1, 1, at, at, at + interval '1 second',
+       case when rare then 'cancelled' when n % 50 = 0 then 'failed' else 'succeeded' end, 'token:' || n % 5,
+       jsonb_build_array('tag-' || n % 20),
+       case when n % 50 = 0 then '{"type":"ConnectionError","message":"the far side did not answer"}'::json end,
+       case when rare then '018f0000-0000-7000-8000-000000000000'::uuid end
+from (
+    select n, n % greatest(:count::int / 10, 1) = 7 as rare,
+           now() - (:count::int - n) * interval '0.25 second'
+           - case when n < :count::int / 2 then interval '10 minutes' else interval '0' end as at
+    from generate_series(1, :count::int) as n
+) as made;
+
 -- name: fill_full_key(; count)
 -- Due jobs of one key, as a submission with `key="full"` leaves them.
 insert into headway.job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,

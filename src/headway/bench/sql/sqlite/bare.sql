@@ -59,6 +59,30 @@ select cast(printf('%016d', n) as blob), 'call', 'bench.noop', 'bench.noop', 'be
        1, 1, 1, :now, :now, :now, 'succeeded'
 from numbers;
 
+-- name: fill_mixed(; count, now)
+-- Ended jobs of many sorts, four a second: a hundred names, ten queues, three kinds, five submitters, one in fifty failed.
+-- Ten of all are of a rare sort, and for ten minutes in the middle nothing was made.
+with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < :count),
+made as (
+    select n, n % max(:count / 10, 1) = 7 as rare,
+           :now - (:count - n) * 250000 - case when n < :count / 2 then 600000000 else 0 end as at
+    from numbers
+)
+insert into headway_job (id, kind, name, key, queue, rank, state, waiting, run_at, desired_at, created_at, payload,
+                         on_conflict, on_parent_failure, digest, token, finished_token, attempt, claimed_at, started_at,
+                         finished_at, outcome, created_by, tags, error, schedule_id)
+select id_at(at, n), case when rare then 'script' when n % 3 = 0 then 'call' when n % 3 = 1 then 'http' else 'fetch' end,
+       case when rare then 'seldom' else 'job.' || (n % 100) end, 'job.' || (n % 100),
+       case when rare then 'aside' else 'queue-' || (n % 10) end, 0,
+       case when rare then 'cancelled' when n % 50 = 0 then 'failed' else 'completed' end, 0, at, at, at,
+       '{"function":"bench.noop","kwargs":{"number":0}}', 'allow', 'cancel', cast(printf('%016d', n) as blob),
+       1, 1, 1, at, at, at + 1000000,
+       case when rare then 'cancelled' when n % 50 = 0 then 'failed' else 'succeeded' end, 'token:' || (n % 5),
+       json_array('tag-' || (n % 20)),
+       case when n % 50 = 0 then '{"type":"ConnectionError","message":"the far side did not answer"}' end,
+       case when rare then x'018f0000000070008000000000000000' end
+from made;
+
 -- name: fill_full_key(; count, now)
 -- Due jobs of one key, as a submission with `key="full"` leaves them.
 with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < :count)

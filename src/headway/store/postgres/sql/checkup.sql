@@ -9,7 +9,7 @@ from headway.job j left join headway.worker w on w.id = j.worker_id
 cross join lateral (select max(h.at) as at from headway.history h where h.job_id = j.id and h.what = 'cancelling') asked
 where j.id = any(array(select unnest(l.cancels) from headway.lease l)) and j.state = 'cancelling'
   and asked.at < coalesce(:now::timestamptz, now()) - :age::float8 * interval '1 second'
-order by asked.at limit :limit::int;
+order by asked.at, j.id limit :limit::int;
 
 -- name: oldest_job()
 select created_at from headway.job order by id limit 1;

@@ -2,7 +2,7 @@
 select current_setting('server_version') as version, pg_is_in_recovery() as standby,
        current_setting('transaction_read_only') = 'on' as read_only, current_setting('fsync') = 'on' as fsync,
        current_setting('full_page_writes') = 'on' as full_page_writes,
-       current_setting('synchronous_commit') as synchronous_commit, current_setting('autovacuum') = 'on' as autovacuum,
+       current_setting('autovacuum') = 'on' as autovacuum,
        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most,
        (select count(*) from pg_stat_activity where datid is not null) as connections,
        (select count(*) from headway.worker) as workers,

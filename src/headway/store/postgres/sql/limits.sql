@@ -91,17 +91,19 @@ select id, key, rank, run_at from promoted union all select id, key, rank, run_a
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 update headway.job j
-set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
+set state = case when j.state = 'cancelling' then j.state else 'running' end, waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
     worker_id = :worker_id::uuid, claimed_at = coalesce(:now::timestamptz, now()), started_at = null,
     finished_at = null, outcome = null, wait_reason = null, progress = null, gate = null, gated = :gated::boolean
 where j.id = any(:id::uuid[]) and j.waiting = 1
 returning j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due;
+          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
+          date_part('epoch', j.claimed_at - j.run_at) as waited;
 
 -- name: block_at_gates(id, gate)
 update headway.job j set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = full_.gate
 from unnest(:id::uuid[], :gate::text[]) as full_(id, gate)
-where j.id = full_.id and j.waiting = 1;
+where j.id = full_.id and j.waiting = 1 and j.state <> 'cancelling'
+returning j.id, j.kind, j.name, j.queue, j.state, j.outcome, j.attempt, j.correlation_id;
 
 -- name: backlog_of_keys(; queue, keys, limit, to_rank, to_run_at)
 -- The first of those whom a claim has just walked past; it got as far as (to_rank, to_run_at).
@@ -138,7 +140,7 @@ where j.id = any(array(
     where waiting = 2 and gate = :gate and state = 'blocked'
     order by rank, run_at, id limit :room::int for update skip locked
 ))
-returning j.id, j.queue;
+returning j.id, j.kind, j.name, j.queue, j.state, j.outcome, j.attempt, j.correlation_id;
 
 -- name: open_if_empty(name)
 update headway.gate g set closed = false

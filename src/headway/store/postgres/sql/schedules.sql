@@ -5,6 +5,12 @@ from headway.schedule
 where due_at <= coalesce(:now::timestamptz, now())
 order by due_at limit :limit::int for update skip locked;
 
+-- name: due_schedule(; id, now)
+select id, next_at, last_at, coalesce(:now::timestamptz, now()) as now_at
+from headway.schedule
+where id = :id::uuid and due_at <= coalesce(:now::timestamptz, now())
+for update skip locked;
+
 -- name: ahead_schedules(; after_id, limit, now)
 -- The clock was set back: these have had their turn at a time that is still to come. Those that have ended since (no
 -- `next_at`) may go on; paused ones (no `due_at` only) are seen to when they are resumed.

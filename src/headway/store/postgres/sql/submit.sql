@@ -43,13 +43,23 @@ inserted as (
         limit 1
     ) shut on true
     on conflict (id) do nothing
-    returning id, state, run_at, created_at, created_by, gate
+    returning id, state, run_at, created_at, created_by, gate, kind, name, queue, correlation_id
 ),
 told as (
     insert into headway.history (job_id, at, what, by, detail)
     select id, created_at, 'blocked', created_by, 'submitted at the full ' || gate from inserted where gate is not null
+),
+-- For those who watch the store, if there are any. A notification that would be too long is left out: it is a hint.
+news as materialized (
+    select count(pg_notify('headway_news', page.message)) from (
+        select json_agg(json_build_object('job_id', new.id, 'kind', new.kind, 'name', new.name, 'queue', new.queue,
+                                          'state', new.state, 'correlation_id', new.correlation_id))::text as message
+        from (select *, (row_number() over ()) / 10 as number from inserted) new
+        where exists (select from headway.duty d where d.name = 'watch' and d.until > (select clock.now from clock))
+        group by new.number
+    ) page where octet_length(page.message) < 7900
 )
-select inserted.id, inserted.state, inserted.run_at, inserted.created_at from inserted, rung;
+select inserted.id, inserted.state, inserted.run_at, inserted.created_at from inserted, rung, news;
 
 -- name: existing_jobs(id)
 select id, digest, state, run_at, created_at from headway.job where id = any(:id::uuid[]);
@@ -86,7 +96,7 @@ from (
     join headway.job h on h.id = held.job_id and h.lease_id = l.id
     where held.key = any(:key::text[]) and h.state in ('running', 'cancelling')
 ) found
-order by found.key;
+order by found.key, found.created_at, found.id;
 
 -- name: all_open(key)
 select j.key, j.id, j.state, j.run_at, j.created_at, j.wait_reason
@@ -123,6 +133,17 @@ on conflict do nothing;
 
 -- name: wake(; wake)
 select count(pg_notify('headway_wake', queue)) from unnest(:wake::text[]) as queue;
+
+-- name: tell(; told, now)
+-- For those who watch the store, if there are any.
+select count(pg_notify('headway_news', message)) from unnest(:told::text[]) as message
+where exists (select from headway.duty d where d.name = 'watch' and d.until > coalesce(:now::timestamptz, now()));
+
+-- name: keep_watch(; holder, ttl, now)
+-- Somebody watches. Of several, each keeps the row alive.
+insert into headway.duty as d (name, holder, until)
+values ('watch', :holder::uuid, coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second')
+on conflict (name) do update set holder = excluded.holder, until = greatest(d.until, excluded.until);
 
 -- name: add_history(job_id, what, by, detail; now)
 insert into headway.history (job_id, at, what, by, detail)

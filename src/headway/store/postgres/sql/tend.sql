@@ -9,50 +9,64 @@ select exists (select from headway.lease where until <= coalesce(:now::timestamp
                and created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second') as stray;
 
 -- name: lapsed_leases(; limit, now)
-delete from headway.lease
-where id = any(array(
-    select id from headway.lease where until <= coalesce(:now::timestamptz, now())
-    order by until limit :limit::int for update skip locked
-))
-returning id, worker_id, jobs;
+select id, jobs from headway.lease where until <= coalesce(:now::timestamptz, now())
+order by until, id limit :limit::int for update skip locked;
 
--- name: rescue_jobs(id, lease_id; suspect, unproven, error, now)
+-- name: rescue_jobs(id, lease_id; suspect, unproven, outliving, error, now)
+-- What outlives its worker is cancelled once it is seen stopped: its cancel waits for the next worker.
 -- Only what is still held under the lapsed lease; its holder's token dies here. A suspect whose worker died again waits
 -- a while: either it kills whole workers, or someone does, and it must not be taken for poison for that.
+-- A row in other hands is left for later: one open transaction of somebody else must not stop the rescue of all others.
 update headway.job j
-set state = case when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'failed'
+set state = case when j.state = 'cancelling' and j.kind = :outliving::text then j.state
+                 when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'failed'
                  else 'scheduled' end,
-    waiting = case when j.state = 'cancelling' or j.losses + 1 >= :unproven::int then 0 else 1 end,
-    outcome = case when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'poison'
+    waiting = case when j.state = 'cancelling' and j.kind = :outliving::text then 1
+                   when j.state = 'cancelling' or j.losses + 1 >= :unproven::int then 0 else 1 end,
+    outcome = case when j.state = 'cancelling' and j.kind = :outliving::text then 'lost'
+                   when j.state = 'cancelling' then 'cancelled' when j.losses + 1 >= :unproven::int then 'poison'
                    else 'lost' end,
-    finished_at = case when j.state = 'cancelling' or j.losses + 1 >= :unproven::int
+    finished_at = case when j.state = 'cancelling' and j.kind = :outliving::text then null
+                       when j.state = 'cancelling' or j.losses + 1 >= :unproven::int
                        then coalesce(:now::timestamptz, now()) end,
+    expires_at = null,
     token = j.token + 1,
     losses = j.losses + 1,
     run_at = case when j.losses < :suspect::int then j.run_at
-                  else coalesce(:now::timestamptz, now()) + 5 * 2 ^ (j.losses - :suspect::int) * interval '1 second' end,
+                  else coalesce(:now::timestamptz, now()) + 5 * 2 ^ least(j.losses - :suspect::int, 8) * interval '1 second' end,
     error = :error::json
 from unnest(:id::uuid[], :lease_id::uuid[]) as lost(id, lease_id)
-where j.id = lost.id and j.lease_id = lost.lease_id and j.state in ('running', 'cancelling')
-returning j.id, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id,
-          (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+where j.id = lost.id and j.lease_id = lost.lease_id and j.state in ('running', 'cancelling') and j.waiting = 0
+  and j.id = any(array(select free.id from headway.job free where free.id = any(:id::uuid[]) for update skip locked))
+returning j.id, j.state, j.outcome, j.queue, j.attempt, j.error, j.claimed_at, j.started_at, j.worker_id, j.kind, j.name,
+          j.correlation_id, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+
+-- name: postpone_leases(id, lease_id; wait, now)
+-- Those under which a job is held still, because its row is in other hands: they lapse once more, a moment later.
+update headway.lease l
+set until = coalesce(:now::timestamptz, now()) + :wait::float8 * interval '1 second'
+where l.id = any(array(
+    select j.lease_id from unnest(:id::uuid[], :lease_id::uuid[]) as lost(id, lease_id) join headway.job j on j.id = lost.id
+    where j.lease_id = lost.lease_id and j.state in ('running', 'cancelling') and j.waiting = 0
+))
+returning l.id;
 
 -- name: expired_jobs(; limit, now)
-select id from headway.job
+select id, state from headway.job
 where waiting > 0 and expires_at is not null and expires_at <= coalesce(:now::timestamptz, now())
-order by expires_at limit :limit::int for update skip locked;
+order by expires_at, id limit :limit::int for update skip locked;
 
 -- name: orphan_parents(; limit)
 -- Ended or vanished jobs that others still wait for: there should be none.
 select distinct e.parent_id from headway.edge e left join headway.job j on j.id = e.parent_id
 where j.id is null or j.state in ('completed', 'failed', 'cancelled')
-limit :limit::int;
+order by e.parent_id limit :limit::int;
 
 -- name: stray_jobs(; grace, limit, now)
-select j.id, j.correlation_id from headway.job j
+select j.id from headway.job j
 where j.waiting = 2 and j.wait_reason = 'created'
   and j.created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second'
-limit :limit::int for update skip locked;
+order by j.created_at, j.id limit :limit::int for update skip locked;
 
 -- name: forgotten_jobs(; grace, limit, now)
 -- Blocked though nothing is left to wait for.
@@ -60,7 +74,7 @@ select j.id from headway.job j
 where j.waiting = 2 and j.state = 'blocked' and j.gate is null and (j.wait_reason is null or j.wait_reason <> 'parent_failed')
   and j.created_at < coalesce(:now::timestamptz, now()) - :grace::float8 * interval '1 second'
   and not exists (select from headway.edge e where e.child_id = j.id)
-limit :limit::int for update skip locked;
+order by j.created_at, j.id limit :limit::int for update skip locked;
 
 -- name: dead_workers(; age, now)
 delete from headway.worker w
@@ -69,7 +83,8 @@ returning id, name;
 
 -- name: expired_dedupes(; limit, now)
 delete from headway.dedupe where key = any(array(
-    select key from headway.dedupe where expires_at <= coalesce(:now::timestamptz, now()) limit :limit::int
+    select key from headway.dedupe where expires_at <= coalesce(:now::timestamptz, now())
+    order by expires_at, key limit :limit::int
 ));
 
 -- name: shortest_retention()

@@ -3,53 +3,40 @@ select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.paylo
        j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
        j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
        j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
-       (select json_agg(p.parent_id) from headway.parent p where p.child_id = j.id) as after,
+       (select json_agg(p.parent_id order by p.parent_id) from headway.parent p where p.child_id = j.id) as after,
        j.run_at <= coalesce(:now::timestamptz, now()) as due
 from headway.job j where j.id = any(:id::uuid[]);
-
--- name: find_jobs(; states, pending, retrying, parked, kind, queue, name, name_prefix, key, tagged, created_by, time, since, until, cursor, limit, now)
-select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.payload, j.desired_at, j.run_at,
-       j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
-       j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
-       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
-       (select json_agg(p.parent_id) from headway.parent p where p.child_id = j.id) as after,
-       j.run_at <= coalesce(:now::timestamptz, now()) as due
-from headway.job j
-where (:cursor::uuid is null or j.id < :cursor::uuid)
-  and (:states::text[] is null or j.state = any(:states::text[])
-       or (:pending::boolean and j.state = 'scheduled' and j.run_at <= coalesce(:now::timestamptz, now()))
-       or (:retrying::boolean and j.state = 'scheduled' and j.failures > 0)
-       or (:parked::boolean and j.state = 'scheduled' and j.wait_reason = 'no_code'))
-  and (:kind::text is null or j.kind = :kind::text)
-  and (:queue::text is null or j.queue = :queue::text)
-  and (:name::text is null or j.name = :name::text)
-  and (:name_prefix::text is null or starts_with(j.name, :name_prefix::text))
-  and (:key::text is null or j.key = :key::text)
-  and (:tagged::text[] is null or j.tags ?& :tagged::text[])
-  and (:created_by::text is null or j.created_by = :created_by::text)
-  and (:since::timestamptz is null or :since::timestamptz <= case :time::text
-        when 'created' then j.created_at when 'run' then j.run_at when 'started' then j.started_at
-        else j.finished_at end)
-  and (:until::timestamptz is null or :until::timestamptz > case :time::text
-        when 'created' then j.created_at when 'run' then j.run_at when 'started' then j.started_at
-        else j.finished_at end)
-order by j.id desc limit :limit::int;
 
 -- name: get_attempts(; job_id)
 select number, outcome, error, claimed_at, started_at, finished_at, worker_id
 from headway.attempt where job_id = :job_id::uuid order by number;
 
+-- name: get_children(; job_id, limit)
+select child_id as id from headway.parent where parent_id = :job_id::uuid order by child_id limit :limit::int;
+
 -- name: get_history(; job_id)
 select at as change_at, what, by, detail from headway.history where job_id = :job_id::uuid order by seq;
 
 -- name: get_result(; job_id)
-select content_type, size, data from headway.result where job_id = :job_id::uuid;
+select content_type, size, data, meta from headway.result where job_id = :job_id::uuid;
+
+-- name: get_result_metas(job_id)
+select job_id, content_type, size, meta from headway.result where job_id = any(:job_id::uuid[]);
+
+-- name: latest_result_of(; source)
+-- Ids are in the order of time.
+select job_id, content_type, size, meta from headway.result
+where source = :source::text order by job_id desc limit 1;
 
 -- name: get_chunks(; job_id, attempt, stream, after_seq, limit)
-select seq, stream, data from headway.chunk
-where job_id = :job_id::uuid and attempt = :attempt::int and (:stream::text is null or stream = :stream::text)
-  and (stream <> 'result' or :stream::text = 'result') and seq > :after_seq::int
-order by seq limit :limit::int;
+select seq, stream, data, at as stored_at from headway.chunk
+where job_id = :job_id::uuid and attempt = :attempt::int and seq > :after_seq::int
+  and (stream = :stream::text or (:stream::text is null and stream <> 'result' and stream not like 'artifact/%'))
+order by seq, stream limit :limit::int;
+
+-- name: get_chunk_sizes(; job_id, attempt)
+select seq, stream, length(data) as size from headway.chunk
+where job_id = :job_id::uuid and attempt = :attempt::int order by seq, stream;
 
 -- name: get_workers()
 select id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at from headway.worker order by name, id;

@@ -1,4 +1,4 @@
--- name: claim_due(; queue, limit, lease_id, worker_id, ttl, after_rank, after_run_at, after_id, now)
+-- name: claim_due(; queue, limit, lease_id, worker_id, ttl, after_rank, after_run_at, after_id, hush, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing; the walk starts behind the watermark (after_*), so that rows claimed before cost nothing either.
 -- The lease is part of the statement: one round trip instead of four.
@@ -40,23 +40,29 @@ due as materialized (
 ),
 claimed as (
     update headway.job j
-    set state = 'running', waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
+    set state = case when j.state = 'cancelling' then j.state else 'running' end, waiting = 0, token = j.token + 1, attempt = j.attempt + 1, lease_id = :lease_id::uuid,
         worker_id = :worker_id::uuid, claimed_at = clock.now, started_at = null, finished_at = null, outcome = null,
         wait_reason = null, progress = null
     from clock
     where j.id = any(array(select due.id from due))
     returning j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due
+              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
+              date_part('epoch', clock.now - j.run_at) as waited
 ),
 leased as (
     insert into headway.lease (id, worker_id, until, jobs, keys)
     select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second',
            array_agg(claimed.id), array_agg(claimed.key)
     from claimed, clock group by clock.now
+),
+-- Whoever took the last one tells the others, who have heard the same ring and are about to ask.
+hushed as materialized (
+    select count(pg_notify('headway_wake', :hush::text)) from (select count(*) as jobs from claimed) taken
+    where :hush::text is not null and taken.jobs between 1 and :limit::int - 1
 )
 select id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id, traceparent,
-       null as key, rank, due, true as leased
-from claimed;
+       null as key, rank, due, waited, true as leased
+from claimed, hushed;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, keys, now)
 insert into headway.lease (id, worker_id, until, jobs, keys)
@@ -66,7 +72,7 @@ values (:lease_id::uuid, :worker_id::uuid, coalesce(:now::timestamptz, now()) + 
 -- name: claimed_under(; lease_id)
 -- What a claim whose commit was left unknown has brought.
 select id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-       traceparent, key, rank, run_at as due
+       traceparent, key, rank, run_at as due, date_part('epoch', claimed_at - run_at) as waited
 from headway.job
 where id = any(array(select unnest(jobs) from headway.lease where id = :lease_id::uuid))
   and lease_id = :lease_id::uuid and state in ('running', 'cancelling')
@@ -93,14 +99,8 @@ from ranks r cross join lateral (
 ) first
 group by r.queue;
 
--- name: renew_leases(; worker_id, ttl, now)
+-- name: renew_leases(id; ttl, now)
 -- A lapsed lease is not revived: its jobs may already be another worker's.
-update headway.lease
-set until = coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second'
-where worker_id = :worker_id::uuid and until > coalesce(:now::timestamptz, now())
-returning id, cancels;
-
--- name: renew_held(id; ttl, now)
 update headway.lease
 set until = coalesce(:now::timestamptz, now()) + :ttl::float8 * interval '1 second'
 where id = any(:id::uuid[]) and until > coalesce(:now::timestamptz, now())
@@ -114,7 +114,9 @@ insert into headway.worker (id, name, host, pid, queues, slots, fires, code_vers
 values (:worker_id::uuid, :name, :host, :pid::int, :queues::json, :slots::int, :fires::boolean, :code_version,
         coalesce(:now::timestamptz, now()), coalesce(:now::timestamptz, now()))
 on conflict (id) do update
-set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires;
+set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires
+returning (select 1 + count(*) from headway.worker w where w.slots > 0 and w.id <> :worker_id::uuid
+           and w.seen_at > coalesce(:now::timestamptz, now()) - interval '60 seconds') as crowd;
 
 -- name: drop_worker(; worker_id)
 delete from headway.worker where id = :worker_id::uuid;
@@ -137,14 +139,23 @@ on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
 -- name: complete_jobs(id, token, ran; now)
--- A success is one even if a cancel was on its way. Fenced as below.
+-- A success is one even if a cancel was on its way. Fenced as below. Other ends are put down in `ended` by a trigger; these
+-- by the batch, which costs next to nothing.
+with done as (
 update headway.job j
 set state = 'completed', outcome = 'succeeded', finished_token = j.token, finished_at = coalesce(:now::timestamptz, now()),
     started_at = coalesce(j.started_at, coalesce(:now::timestamptz, now()) - ended.ran * interval '1 second'),
     error = null, losses = 0
 from unnest(:id::uuid[], :token::bigint[], :ran::float8[]) as ended(id, token, ran)
 where j.id = ended.id and j.token = ended.token and j.finished_token is distinct from ended.token
-returning j.id, j.token, (j.waiters or j.gated or j.deduped or j.doomed) as tied;
+returning j.id, j.token, (j.waiters or j.gated or j.deduped or j.doomed) as tied, j.kind, j.queue, j.name
+),
+noted as (
+    insert into headway.ended (state, kind, queue, name, at, first_id, last_id, jobs)
+    select 'completed', kind, queue, name, coalesce(:now::timestamptz, now()), jobs[1], jobs[cardinality(jobs)], jobs
+    from (select kind, queue, name, array_agg(id order by id) as jobs from done group by kind, queue, name) batch
+)
+select id, token, tied from done;
 
 -- name: finish_jobs(id, token, state, outcome, ran, error; now)
 -- Fenced by token. Deliberately no condition on `state`: with stale statistics the planner would walk the wrong index.
@@ -162,13 +173,20 @@ from unnest(:id::uuid[], :token::bigint[], :state::text[], :outcome::text[], :ra
 where j.id = ended.id and j.token = ended.token and j.finished_token is distinct from ended.token
 returning j.id, j.token, (j.waiters or j.gated or j.deduped or j.doomed) as tied, j.state, j.outcome;
 
--- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
--- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
+-- name: release_jobs(id, token, reason, wait, ran, outcome, error; outliving, now)
+-- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it. Unless it has
+-- ended, what outlives its worker keeps a cancel that waits for the next one. What has begun expires no more.
 update headway.job j
-set state = case when j.state = 'cancelling' then 'cancelled' else 'scheduled' end,
-    waiting = case when j.state = 'cancelling' then 0 else 1 end,
-    outcome = case when j.state = 'cancelling' then 'cancelled' else back.outcome end,
-    finished_at = case when j.state = 'cancelling' then coalesce(:now::timestamptz, now()) end,
+set state = case when j.state <> 'cancelling' then 'scheduled'
+                 when j.kind = :outliving::text and back.reason <> 'retry' then j.state else 'cancelled' end,
+    waiting = case when j.state = 'cancelling' and not (j.kind = :outliving::text and back.reason <> 'retry')
+                   then 0 else 1 end,
+    outcome = case when j.state = 'cancelling' and not (j.kind = :outliving::text and back.reason <> 'retry')
+                   then 'cancelled' else back.outcome end,
+    finished_at = case when j.state = 'cancelling' and not (j.kind = :outliving::text and back.reason <> 'retry')
+                       then coalesce(:now::timestamptz, now()) end,
+    expires_at = case when j.kind = :outliving::text or back.ran is not null or j.started_at is not null then null
+                      else j.expires_at end,
     finished_token = back.token,
     token = j.token + 1,
     run_at = case when back.reason in ('retry', 'snooze', 'parked')
@@ -198,11 +216,13 @@ from unnest(:job_id::uuid[], :number::int[], :outcome::text[], :error::json[], :
      as new(job_id, number, outcome, error, claimed_at, started_at, finished_at, worker_id)
 on conflict do nothing;
 
--- name: put_results(job_id, content_type, size, data)
-insert into headway.result (job_id, content_type, size, data)
-select * from unnest(:job_id::uuid[], :content_type::text[], :size::bigint[], :data::bytea[])
+-- name: put_results(job_id, content_type, size, data, meta, source)
+insert into headway.result (job_id, content_type, size, data, meta, source)
+select * from unnest(:job_id::uuid[], :content_type::text[], :size::bigint[], :data::bytea[], :meta::json[],
+                     :source::text[])
 on conflict (job_id) do update
-set content_type = excluded.content_type, size = excluded.size, data = excluded.data;
+set content_type = excluded.content_type, size = excluded.size, data = excluded.data, meta = excluded.meta,
+    source = excluded.source;
 
 -- name: put_result_chunks(job_id, seq, data; now)
 insert into headway.chunk (job_id, attempt, stream, seq, at, data)

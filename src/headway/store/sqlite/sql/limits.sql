@@ -78,16 +78,17 @@ select id, key, rank, run_at from promoted union all select id, key, rank, run_a
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 -- `finished_at` is not touched: it is null in every waiting job.
 update headway_job
-set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
+set state = case when state = 'cancelling' then state else 'running' end, waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
     worker_id = :worker_id, claimed_at = :now, started_at = null, outcome = null, wait_reason = null, progress = null,
     gate = null, gated = :gated
 where id = :id and waiting = 1
 returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at as due;
+          traceparent, key, rank, run_at as due, (:now - run_at) / 1e6 as waited;
 
 -- name: block_at_gates(id, gate)
 update headway_job set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = :gate
-where id = :id and waiting = 1;
+where id = :id and waiting = 1 and state <> 'cancelling'
+returning id, kind, name, queue, state, outcome, attempt, correlation_id;
 
 -- name: backlog_of_keys(; queue, keys, limit, to_rank, to_run_at)
 -- The first of those whom a claim has just walked past; it got as far as (to_rank, to_run_at).
@@ -116,7 +117,7 @@ where id in (
     where waiting = 2 and gate = :gate and state = 'blocked'
     order by rank, run_at, id limit :room
 )
-returning id, queue;
+returning id, kind, name, queue, state, outcome, attempt, correlation_id;
 
 -- name: open_if_empty(name)
 update headway_gate set closed = 0

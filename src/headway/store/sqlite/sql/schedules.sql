@@ -2,6 +2,9 @@
 select id, record, template, next_at, last_at, :now as now_at
 from headway_schedule where due_at <= :now order by due_at limit :limit;
 
+-- name: due_schedule(; id, now)
+select id, next_at, last_at, :now as now_at from headway_schedule where id = :id and due_at <= :now;
+
 -- name: ahead_schedules(; after_id, limit, now)
 -- The clock was set back: these have had their turn at a time that is still to come. Those that have ended since (no
 -- `next_at`) may go on; paused ones (no `due_at` only) are seen to when they are resumed.

@@ -84,6 +84,12 @@ insert into headway_parent (child_id, parent_id) values (:child_id, :parent_id) 
 -- name: wake(; wake)
 -- Nothing to do in the database: the driver rings when the transaction is committed.
 
+-- name: tell(; told, now)
+-- The same: those who watch are told by the driver.
+
+-- name: keep_watch(; holder, ttl, now)
+-- Whoever watches is known by its socket.
+
 -- name: add_history(job_id, what, by, detail; now)
 insert into headway_history (job_id, at, what, by, detail) values (:job_id, :now, :what, :by, :detail);
 

@@ -3,52 +3,41 @@ select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.paylo
        j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
        j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
        j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
-       (select json_group_array(hex(p.parent_id)) from headway_parent p where p.child_id = j.id) as after,
+       (select json_group_array(hex(parent_id)) from
+            (select p.parent_id from headway_parent p where p.child_id = j.id order by p.parent_id)) as after,
        j.run_at <= :now as due
 from headway_job j where j.id = :id;
-
--- name: find_jobs(; states, pending, retrying, parked, kind, queue, name, name_prefix, key, tagged, created_by, time, since, until, cursor, limit, now)
-select j.id, j.kind, j.name, j.key, j.queue, j.rank, j.state, j.outcome, j.payload, j.desired_at, j.run_at,
-       j.created_at, j.claimed_at, j.started_at, j.finished_at, j.expires_at, j.attempt, j.failures, j.losses, j.token,
-       j.timeout, j.retry, j.error, j.progress, j.wait_reason, j.hold, j.on_parent_failure, j.tags, j.metadata,
-       j.created_by, j.correlation_id, j.traceparent, j.code_version, j.worker_id, j.schedule_id, j.nominal_at,
-       (select json_group_array(hex(p.parent_id)) from headway_parent p where p.child_id = j.id) as after,
-       j.run_at <= :now as due
-from headway_job j
-where j.id < coalesce(:cursor, x'ffffffffffffffffffffffffffffffffff')
-  and (:states is null or j.state in (select value from json_each(:states))
-       or (:pending and j.state = 'scheduled' and j.run_at <= :now)
-       or (:retrying and j.state = 'scheduled' and j.failures > 0)
-       or (:parked and j.state = 'scheduled' and j.wait_reason = 'no_code'))
-  and (:kind is null or j.kind = :kind)
-  and (:queue is null or j.queue = :queue)
-  and (:name is null or j.name = :name)
-  and (:name_prefix is null or substr(j.name, 1, length(:name_prefix)) = :name_prefix)
-  and (:key is null or j.key = :key)
-  and (:tagged is null or not exists (select 1 from json_each(:tagged) asked
-                                      where asked.value not in (select t.value from json_each(j.tags) t)))
-  and (:created_by is null or j.created_by = :created_by)
-  and (:since is null or :since <= case :time when 'created' then j.created_at when 'run' then j.run_at
-                                              when 'started' then j.started_at else j.finished_at end)
-  and (:until is null or :until > case :time when 'created' then j.created_at when 'run' then j.run_at
-                                             when 'started' then j.started_at else j.finished_at end)
-order by j.id desc limit :limit;
 
 -- name: get_attempts(; job_id)
 select number, outcome, error, claimed_at, started_at, finished_at, worker_id
 from headway_attempt where job_id = :job_id order by number;
 
+-- name: get_children(; job_id, limit)
+select child_id as id from headway_parent where parent_id = :job_id order by child_id limit :limit;
+
 -- name: get_history(; job_id)
 select at as change_at, what, by, detail from headway_history where job_id = :job_id order by seq;
 
 -- name: get_result(; job_id)
-select content_type, size, data from headway_result where job_id = :job_id;
+select content_type, size, data, meta from headway_result where job_id = :job_id;
+
+-- name: get_result_metas(job_id)
+select job_id, content_type, size, meta from headway_result where job_id = :job_id;
+
+-- name: latest_result_of(; source)
+-- Ids are in the order of time.
+select job_id, content_type, size, meta from headway_result
+where source = :source order by job_id desc limit 1;
 
 -- name: get_chunks(; job_id, attempt, stream, after_seq, limit)
-select seq, stream, data from headway_chunk
-where job_id = :job_id and attempt = :attempt and (:stream is null or stream = :stream)
-  and (stream <> 'result' or :stream = 'result') and seq > :after_seq
+select seq, stream, data, at as stored_at from headway_chunk
+where job_id = :job_id and attempt = :attempt and seq > :after_seq
+  and (stream = :stream or (:stream is null and stream <> 'result' and stream not like 'artifact/%'))
 order by seq limit :limit;
+
+-- name: get_chunk_sizes(; job_id, attempt)
+select seq, stream, length(data) as size from headway_chunk
+where job_id = :job_id and attempt = :attempt order by seq, stream;
 
 -- name: get_workers()
 select id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at from headway_worker order by name, id;

@@ -5,7 +5,7 @@
 -- `due` is for the order of the rows only, and left as the number that it is.
 -- `finished_at` is not touched: it is null in every waiting job, and setting it would rewrite an index entry.
 update headway_job
-set state = 'running', waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
+set state = case when state = 'cancelling' then state else 'running' end, waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
     worker_id = :worker_id, claimed_at = :now, started_at = null, outcome = null, wait_reason = null, progress = null
 where id in (
     with recursive ranks(rank) as (
@@ -22,7 +22,7 @@ where id in (
     limit :limit
 )
 returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at as due, 0 as leased;
+          traceparent, key, rank, run_at as due, (:now - run_at) / 1e6 as waited, 0 as leased;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, now)
 insert into headway_lease (id, worker_id, until, jobs)
@@ -36,7 +36,8 @@ with recursive places(place, jobs) as (
     select place + 16, jobs from places where place + 16 < length(jobs)
 )
 select j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-       j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due
+       j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
+       (j.claimed_at - j.run_at) / 1e6 as waited
 from places cross join headway_job j
 where j.id = substr(places.jobs, places.place, 16) and j.lease_id = :lease_id and j.state in ('running', 'cancelling')
 order by j.rank, j.run_at, j.id;
@@ -59,13 +60,8 @@ select :queue as queue, (earliest.run_at - :now) / 1000000.0 as delay
 from (select min(run_at) as run_at from firsts) earliest
 where earliest.run_at is not null;
 
--- name: renew_leases(; worker_id, ttl, now)
+-- name: renew_leases(id; ttl, now)
 -- A lapsed lease is not revived: its jobs may already be another worker's.
-update headway_lease set until = :now + cast(:ttl * 1000000 as integer)
-where worker_id = :worker_id and until > :now
-returning id, cancels;
-
--- name: renew_held(id; ttl, now)
 update headway_lease set until = :now + cast(:ttl * 1000000 as integer)
 where id = :id and until > :now
 returning id, cancels;
@@ -76,6 +72,13 @@ returning id, cancels;
 -- process that did the same already are past this condition.
 update headway_lease set until = until + (:now - :before) where until > :before and until <= :now + 20000000;
 
+-- name: shorten_leases(; before, now)
+-- The wall clock jumped back from `before` to `now`: leases that lived until it, or nearly (5 s), would last longer by as
+-- much. Where another process did the same already they don't reach as far; after a small jump (a minute, twice the
+-- usual lease) that could not be told, so there they just last a little longer.
+update headway_lease set until = until - (:before - :now)
+where until > :before - 5000000 and :before - :now > 60000000;
+
 -- name: drop_leases(id)
 delete from headway_lease where id = :id;
 
@@ -83,7 +86,9 @@ delete from headway_lease where id = :id;
 insert into headway_worker (id, name, host, pid, queues, slots, fires, code_version, started_at, seen_at)
 values (:worker_id, :name, :host, :pid, :queues, :slots, :fires, :code_version, :now, :now)
 on conflict (id) do update
-set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires;
+set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires
+-- Rings have no order here, and few share a file: each worker acts as if it were alone.
+returning 1 as crowd;
 
 -- name: drop_worker(; worker_id)
 delete from headway_worker where id = :worker_id;
@@ -129,13 +134,17 @@ from batch
 where headway_job.id = batch.id and headway_job.token = batch.token and finished_token is not batch.token
 returning id, token, (waiters or gated or deduped or doomed) as tied, state, outcome;
 
--- name: release_jobs(id, token, reason, wait, ran, outcome, error; now)
--- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it.
+-- name: release_jobs(id, token, reason, wait, ran, outcome, error; outliving, now)
+-- Back to waiting. `token` moves on, so that the worker that gives the job back has no further say in it. Unless it has
+-- ended, what outlives its worker keeps a cancel that waits for the next one. What has begun expires no more.
 update headway_job
-set state = case when state = 'cancelling' then 'cancelled' else 'scheduled' end,
-    waiting = case when state = 'cancelling' then 0 else 1 end,
-    outcome = case when state = 'cancelling' then 'cancelled' else :outcome end,
-    finished_at = case when state = 'cancelling' then :now end,
+set state = case when state <> 'cancelling' then 'scheduled'
+                 when kind = :outliving and :reason <> 'retry' then state else 'cancelled' end,
+    waiting = case when state = 'cancelling' and not (kind = :outliving and :reason <> 'retry') then 0 else 1 end,
+    outcome = case when state = 'cancelling' and not (kind = :outliving and :reason <> 'retry') then 'cancelled'
+                   else :outcome end,
+    finished_at = case when state = 'cancelling' and not (kind = :outliving and :reason <> 'retry') then :now end,
+    expires_at = case when kind = :outliving or :ran is not null or started_at is not null then null else expires_at end,
     finished_token = :token,
     token = token + 1,
     run_at = case when :reason in ('retry', 'snooze', 'parked') then :now + cast(:wait * 1000000 as integer)
@@ -159,10 +168,12 @@ insert into headway_attempt (job_id, number, outcome, error, claimed_at, started
 values (:job_id, :number, :outcome, :error, :claimed_at, :started_at, coalesce(:finished_at, :now), :worker_id)
 on conflict do nothing;
 
--- name: put_results(job_id, content_type, size, data)
-insert into headway_result (job_id, content_type, size, data) values (:job_id, :content_type, :size, :data)
+-- name: put_results(job_id, content_type, size, data, meta, source)
+insert into headway_result (job_id, content_type, size, data, meta, source)
+values (:job_id, :content_type, :size, :data, :meta, :source)
 on conflict (job_id) do update
-set content_type = excluded.content_type, size = excluded.size, data = excluded.data;
+set content_type = excluded.content_type, size = excluded.size, data = excluded.data, meta = excluded.meta,
+    source = excluded.source;
 
 -- name: put_result_chunks(job_id, seq, data; now)
 insert into headway_chunk (job_id, attempt, stream, seq, at, data) values (:job_id, 0, 'result', :seq, :now, :data)

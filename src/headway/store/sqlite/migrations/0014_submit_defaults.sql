@@ -1,0 +1,2 @@
+-- On PostgreSQL this step lets headway.submit(…) take defaults from the announced function.
+-- SQLite has no stored functions, so there is nothing to do here; the numbers stay side by side.
