@@ -4,9 +4,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.rabbit import Rabbit, RabbitServer
 from tests.servers import Postgres, PostgresServer
+
+# How long an example takes says more about the machine, on which several tests run at a time, than about the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ class Client:
         self.tell(body, **{"reply_to": self.reply_to, **properties}, correlation_id=mine)
         return self.reply(mine)
 
-    def reply(self, correlation_id: str | None, patience: float = 10.0) -> Any:
+    def reply(self, correlation_id: str | None, patience: float = 45.0) -> Any:
         ends = time.monotonic() + patience
         while not self.replies.get(correlation_id):
             assert time.monotonic() < ends, f"no reply to {correlation_id} within {patience:g} s"

@@ -19,6 +19,8 @@ class Cutter:
         self._links: set[asyncio.Task[None]] = set()
         self.silent = False
         """Connections are taken and kept, and nothing passes."""
+        self.mute = False
+        """What clients send reaches nobody; they are told everything."""
 
     @property
     def url(self) -> str:
@@ -56,8 +58,8 @@ class Cutter:
         try:
             far_reader, far_writer = await asyncio.open_connection(self._parts.hostname, self._parts.port)
             ways = [
-                asyncio.ensure_future(self._pass(reader, far_writer)),
-                asyncio.ensure_future(self._pass(far_reader, writer)),
+                asyncio.ensure_future(self._pass(reader, far_writer, client=True)),
+                asyncio.ensure_future(self._pass(far_reader, writer, client=False)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -71,10 +73,10 @@ class Cutter:
             self._links.discard(link)
             writer.transport.abort()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, client: bool) -> None:
         try:
             while data := await reader.read(65536):
-                if not self.silent:
+                if not self.silent and not (client and self.mute):
                     writer.write(data)
                     await writer.drain()
         except OSError:

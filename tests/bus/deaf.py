@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway.bus.contract import Bus, Counters, Doorbell, Event, OnCall, OnDoorbell, OnEvent, Stop
+from headway.bus.contract import Bus, Counters, Doorbell, OnCall, OnDoorbell, OnEvent, Stop
+from headway.model.events import Event
 
 
 class DeafBus:
@@ -38,7 +39,7 @@ class DeafBus:
     def emit(self, events: Sequence[Event]) -> None:
         self.counters.dropped_events += len(events)
 
-    async def subscribe(self, pattern: str, heard: OnEvent) -> Stop:
+    async def subscribe(self, pattern: str, heard: OnEvent, missed: OnCall = lambda: None) -> Stop:
         return lambda: None
 
 

@@ -11,7 +11,8 @@ from itertools import cycle
 from uuid import uuid4
 
 from headway.bus import open_bus
-from headway.bus.contract import Bus, Doorbell, Event
+from headway.bus.contract import Bus, Doorbell
+from headway.model.events import Event
 from tests.bus.town import event
 from tests.rabbit import RabbitServer
 from tests.servers import PostgresServer

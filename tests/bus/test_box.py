@@ -64,8 +64,8 @@ async def test_a_loop_that_sleeps_is_woken_from_another_thread() -> None:
 
     thread, started = threading.Thread(target=put), time.monotonic()
     thread.start()
-    assert (await asyncio.wait_for(box.take(), 5)).calls == ["me"]
-    assert time.monotonic() - started < 3
+    assert (await asyncio.wait_for(box.take(), 60)).calls == ["me"]
+    assert time.monotonic() - started < 30
     thread.join()
 
 

@@ -17,7 +17,7 @@ from tests.bus.town import Caller, Ear, Reader, Town, event
 from tests.flow.waiting import until
 from tests.rabbit import RabbitServer
 
-BACK_WITHIN = 5.0
+BACK_WITHIN = 45.0
 
 Hurt = Callable[[RabbitServer], None]
 

@@ -147,7 +147,7 @@ async def test_a_stop_does_not_wait_for_what_can_not_be_done_now(rabbit: Rabbit,
     await until(lambda: desk.counters.tried_again >= 3, "some tries")
     started = time.monotonic()
     await desk.close()
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
     await serve(Clerk())
     assert (await asyncio.to_thread(client.reply, "c"))["ok"]
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from uuid import UUID, uuid4
 
+import pika
 import pytest
 
+from headway.bus import open_bus
 from headway.bus.commands import LARGEST, Command, Reply
 from headway.model.errors import Conflict, IdTaken, InvalidJob
+from headway.observe import page
 from tests.bus.clerk import Clerk, Serve, ask
 from tests.bus.client import QUEUE, Client
+from tests.bus.town import event
 from tests.flow.waiting import until
 from tests.rabbit import Rabbit
 
@@ -154,3 +160,46 @@ async def test_odd_properties_do_no_harm(client: Client, serve: Serve, propertie
     for _ in range(3):
         assert (await ask(client, {"type": "STATUS"}, **properties))["ok"]
     assert desk.counters.malformed == 0
+
+
+async def test_a_reply_straight_to_the_client_is_no_lost_one(client: Client, rabbit: Rabbit, serve: Serve) -> None:
+    """RabbitMQ's direct reply-to: no queue is declared, and the broker hands the reply over itself."""
+    desk = await serve(Clerk())
+    with rabbit.connect() as connection:
+        channel, replies = connection.channel(), list[bytes]()
+        channel.basic_consume("amq.rabbitmq.reply-to", lambda *it: replies.append(it[3]), auto_ack=True)
+        properties = pika.BasicProperties(reply_to="amq.rabbitmq.reply-to", correlation_id="mine")
+        channel.basic_publish("", QUEUE, b'{"type": "CREATE"}', properties)
+        await until(lambda: connection.process_data_events(0) or replies, "the reply")
+    await until(lambda: desk.counters.answered == 1, "the confirmation")
+    assert (desk.counters.unanswered, json.loads(replies[0])["ok"]) == (0, True)
+
+
+async def test_what_becomes_of_commands_and_messages_is_counted_for_all_to_see(
+    client: Client, serve: Serve, far_url: str
+) -> None:
+    with page.counted():
+        before = seen()
+        desk = await serve(Clerk())
+        bus = await open_bus(far_url)
+        bus.emit([event()])
+        await ask(client, b"no json")
+        await ask(client, {"type": "CREATE"})
+        await until(lambda: desk.counters.answered == 2, "the confirmations")
+        during = seen() - before
+        await bus.close()
+        await desk.close()
+        bus = await open_bus(far_url)
+        await bus.close()
+        after = seen() - before
+    assert (during["received"], during["answered"], during["malformed"]) == (2, 2, 1)
+    assert after == {**during, "emitted": 1}
+
+
+def seen() -> Counter[str]:
+    """The two series on this process's page."""
+    found: Counter[str] = Counter()
+    for series in page.own_series():
+        if series.name in {"headway_bus_messages_total", "headway_commands_total"}:
+            found.update({labels[0]: int(values[0]) for labels, values in series.values})
+    return found

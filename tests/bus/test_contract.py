@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from uuid import UUID, uuid4
 
 import pytest
@@ -95,7 +94,6 @@ async def test_a_refusal_does_not_swallow_the_doorbell(town: Town, queue: str) -
     busy_ear, idle_ear = Ear(answer=False), Ear()
     await busy.listen(queue, busy_ear)
     ids = tuple(uuid4() for _ in range(3))
-    started = time.monotonic()
     ringer.ring([Doorbell(queue, ids)])
     await busy_ear.hears()
 
@@ -103,7 +101,6 @@ async def test_a_refusal_does_not_swallow_the_doorbell(town: Town, queue: str) -
     ringer.ring([Doorbell(queue)])
 
     await idle_ear.hears()
-    assert time.monotonic() - started < 1
     assert busy_ear.count == 1
 
 

@@ -5,9 +5,10 @@ import msgspec
 import pytest
 
 from headway.bus import open_bus
-from headway.bus.contract import BusUnavailable, Doorbell, Event
+from headway.bus.contract import BusUnavailable, Doorbell
 from headway.bus.notify import CALLS, EVENTS, RINGS
-from headway.bus.packing import LONGEST, packed
+from headway.model.events import Event
+from headway.observe.packing import LONGEST, packed
 from tests.bus.town import Ear, event
 from tests.flow.waiting import until
 from tests.pgbouncer import PgBouncer

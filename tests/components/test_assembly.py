@@ -119,11 +119,11 @@ async def test_commands_of_a_bus_act_as_its_principal_and_what_they_send_goes_ba
     server, sent = CommandServer(office.components), asyncio.Queue[Command]()
     server.opened(sent.put)
     job_id = office.house.new_id()
-    reply = await server(Command(type="CREATE", payload=BODY, id=job_id, correlation_id="c"))
-    assert reply["ok"]
+    answer = await server(Command(type="CREATE", payload=BODY, id=job_id, correlation_id="c"))
+    assert answer.reply["ok"]
     follow_up = sent.get_nowait()
     assert (follow_up.type, follow_up.payload, follow_up.correlation_id) == ("SCHEDULE", {"job_id": str(job_id)}, "c")
-    assert (await server(follow_up))["ok"]
+    assert (await server(follow_up)).reply["ok"]
     assert (await office.record(str(job_id))).created_by == "bus"
     assert await office.house.state(job_id) is State.SCHEDULED
 
@@ -134,8 +134,8 @@ async def test_a_schedule_that_can_not_be_sent_is_left_to_the_sweep(office: Offi
 
     server, job_id = CommandServer(office.components), office.house.new_id()
     server.opened(away)
-    reply = await server(Command(type="CREATE", payload=BODY, id=job_id))
-    assert reply["ok"], "the job is stored, whatever the broker does"
+    answer = await server(Command(type="CREATE", payload=BODY, id=job_id))
+    assert answer.reply["ok"], "the job is stored, whatever the broker does"
     [line] = [line for line in lines if line["event"] == "message.unsent"]
     assert (line["level"], line["type"], line["job_id"]) == ("warning", "SCHEDULE", str(job_id))
     office.house.clock.advance(6)

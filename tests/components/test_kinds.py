@@ -90,12 +90,12 @@ async def test_a_package_that_brings_an_executor_only_takes_any_fields() -> None
     assert (job.kind, job.name, job.priority, job.payload) == ("whisper", "psst", 5, '{"to":["ann"]}')
     with pytest.raises(InvalidJob, match="a job of kind 'whisper' needs a name"):
         await bodies.read({"kind": "whisper"}, Origin())
-    assert set(load_kinds()) == {"call", "shout", "whisper"}
+    assert {"call", "shout", "whisper"} <= set(load_kinds())
 
 
 @pytest.mark.usefixtures("plugin")
 def test_each_kind_is_documented_by_a_schema_of_its_whole_body() -> None:
-    call, shout, whisper = (body_schema(kind) for _, kind in sorted(load_kinds().items()))
+    call, shout, whisper = (body_schema(load_kinds()[name]) for name in ("call", "shout", "whisper"))
     assert call["required"] == ["kind", "function"]
     assert call["properties"]["kind"] == {"const": "call"}
     assert call["properties"]["function"]["description"] == 'the name of a function, such as "mail.welcome"'

@@ -81,6 +81,13 @@ def test_lines_of_other_libraries_and_those_still_given_to_structlog_have_the_sa
     ]
 
 
+def test_what_jobs_log_is_heard_at_the_level_of_the_process(out: io.StringIO) -> None:
+    set_up(logging.WARNING, out)
+    logging.getLogger("headway.job.shop").info("resized")
+    logging.getLogger("headway.job.shop").warning("broken")
+    assert [line["event"] for line in printed(out)] == ["broken"]
+
+
 @pytest.mark.parametrize("source", [log, structlog.get_logger("headway.test")])
 def test_an_exception_comes_with_its_trace(out: io.StringIO, source: Any) -> None:
     set_up(logging.INFO, out)
@@ -167,11 +174,13 @@ def cost(line: Any, times: int) -> float:
 def test_a_line_that_nobody_hears_costs_next_to_nothing(out: io.StringIO) -> None:
     set_up(logging.WARNING, out)
     nothing = cost(lambda: None, 20_000)
-    assert cost(lambda: log.info("job.done", component="create", job_id=JOB), 20_000) - nothing < 0.3
-    assert cost(lambda: trail.changed("create", JOB, before=None, after=State.CREATING), 20_000) - nothing < 0.3
+    assert cost(lambda: log.info("job.done", component="create", job_id=JOB), 20_000) < 30 * nothing
+    assert cost(lambda: trail.changed("create", JOB, before=None, after=State.CREATING), 20_000) < 30 * nothing
 
 
-def test_a_line_of_json_costs_twelve_microseconds_at_most(out: io.StringIO, tmp_path: Any) -> None:
+def test_a_line_of_json_costs_no_more_than_some_encodings_of_it(out: io.StringIO, tmp_path: Any) -> None:
+    line = {"event": "job.state_changed", "component": "create", "job_id": str(JOB), "from": None, "to": "creating"}
+    encoding = cost(lambda: json.dumps(line), 2_000)
     with (tmp_path / "log").open("w") as file:
         set_up(logging.INFO, file)
-        assert cost(lambda: trail.changed("create", JOB, before=None, after=State.CREATING), 2_000) < 12
+        assert cost(lambda: trail.changed("create", JOB, before=None, after=State.CREATING), 2_000) < 12 * encoding

@@ -14,6 +14,7 @@ from headway.components.serving import serve_components
 from headway.model.states import State
 from tests.bus.client import QUEUE, Client
 from tests.components.office import BODY, Office
+from tests.flow.waiting import until
 from tests.logs import Captured
 from tests.rabbit import Rabbit
 
@@ -48,26 +49,30 @@ async def comes_to(client: Client, job_id: str, wanted: str) -> None:
     pytest.fail(f"job {job_id} never came to be {wanted}")
 
 
-@pytest.mark.usefixtures("desks")
 async def test_a_job_is_created_scheduled_shown_and_cancelled_by_messages(
-    client: Client, office: Office, lines: Captured
+    client: Client, desks: list[Desk], office: Office, lines: Captured
 ) -> None:
-    reply = await ask(client, "CREATE", BODY, correlation_id="order 7")
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    reply = await ask(client, "CREATE", BODY, correlation_id="order 7", headers={"traceparent": trace})
     job_id = reply["job"]["id"]
     assert (reply["ok"], reply["job"]["state"]) == (True, "creating")
     await comes_to(client, job_id, "scheduled")
-    assert (await office.house.claim_one()).id.hex == job_id.replace("-", "")
+    claim = await office.house.claim_one()
+    assert (str(claim.id), claim.traceparent) == (job_id, trace)
     assert (await ask(client, "CANCEL", {"job_id": job_id}))["job"]["state"] == "cancelling"
     page = await ask(client, "STATUS", {"all": True, "state": "cancelling"})
     assert ([job["id"] for job in page["jobs"]], page["cursor"]) == ([job_id], None)
-    assert (await ask(client, "DANCE", {}))["error"]["type"] == "unknown_type"
+    assert (await ask(client, "DANCE", {}, correlation_id="a dance"))["error"]["type"] == "unknown_type"
     assert (await ask(client, "CREATE", {"kind": "call"}))["error"]["field"] == "function"
-    for component, steps in {
-        "create": ["message.received", "job.state_changed", "message.sent", "message.sent"],
-        "schedule": ["message.received", "job.state_changed", "message.sent"],
-    }.items():
+    assert sum(desk.counters.refused for desk in desks) == 2
+
+    def steps(component: str, correlation_id: str) -> list[str]:
         mine = [line for line in lines if line.get("component") == component]
-        assert [line["event"] for line in mine if line["correlation_id"] == "order 7"] == steps
+        return [line["event"] for line in mine if line["correlation_id"] == correlation_id]
+
+    assert steps("create", "order 7") == ["message.received", "job.state_changed", "message.sent", "message.sent"]
+    assert steps("schedule", "order 7") == ["message.received", "job.state_changed"], "nobody asked for a reply"
+    await until(lambda: steps("none", "a dance") == ["message.received", "message.sent"], "both lines")
 
 
 async def test_a_command_that_comes_again_after_a_lost_connection_is_the_same_job(

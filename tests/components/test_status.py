@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import product
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from headway.components.messages import Message
 from headway.components.shapes import JobShape
+from headway.components.status import GetJobs
 from headway.model.job import JobRecord, Release
 from headway.model.states import State
 from tests.components.office import Office
@@ -19,7 +22,10 @@ LISTED = (
     "finished_at attempt max_attempts losses timeout progress tags error schedule_id nominal_at worker after "
     "wait_reason created_by result_url output_url output_location warnings"
 )
-COMPUTED = {"max_attempts", "result_url", "output_url", "output_location", "warnings", "deduplicated"}
+COMPUTED = {
+    "max_attempts", "result_url", "output_url", "output_location", "warnings", "deduplicated",
+    "script_sha256", "script_size",
+}  # fmt: skip
 
 
 async def test_one_job(office: Office) -> None:
@@ -33,6 +39,17 @@ async def test_one_job(office: Office) -> None:
     assert job["output_url"] == f"/api/v1/jobs/{claim.id}/output"
     assert job["created_at"] == "2030-01-01T00:00:00Z"
     assert "payload" not in job
+
+
+async def test_one_job_is_told_with_the_place_of_its_output(office: Office, tmp_path: Path) -> None:
+    claim = await office.house.running("mail")
+    message = Message(type="STATUS", payload={"job_id": str(claim.id)})
+    told = {}
+    for place in (None, f"file://{tmp_path}", "nowhere://at-all"):
+        handled = await GetJobs(office.client, place).handle(message)
+        assert handled is not None
+        told[place] = handled.reply["job"].output_location
+    assert list(told.values()) == [None, str(tmp_path / str(claim.id)), None]
 
 
 async def test_each_state_is_shown_with_its_label(office: Office) -> None:

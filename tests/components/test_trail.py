@@ -7,11 +7,14 @@ from uuid import UUID
 
 from headway.bus.commands import Command
 from headway.components.cancel import cancel_jobs, delete_jobs
+from headway.components.create import run_schedule
 from headway.components.schedule import retry_jobs, schedule_jobs
 from headway.components.serving import CommandServer
 from headway.model.job import OnConflict
 from headway.model.states import State
+from headway.observe import page
 from tests.components.office import BODY, Office
+from tests.contract.firing import Firing
 from tests.logs import Captured
 
 
@@ -28,10 +31,10 @@ async def test_one_job_can_be_followed_by_its_correlation_id(office: Office, lin
 
     server.opened(send)
     job_id = office.house.new_id()
-    await server(Command(type="CREATE", payload=BODY, id=job_id, correlation_id="order 7"))
+    (await server(Command(type="CREATE", payload=BODY, id=job_id, correlation_id="order 7"))).sent()
     await server(sent.pop())
-    await server(Command(type="STATUS", payload={"job_id": str(job_id)}, correlation_id="order 7"))
-    await server(Command(type="CANCEL", payload={"job_id": str(job_id)}, correlation_id="order 7"))
+    (await server(Command(type="STATUS", payload={"job_id": str(job_id)}, correlation_id="order 7"))).sent()
+    (await server(Command(type="CANCEL", payload={"job_id": str(job_id)}, correlation_id="order 7"))).sent()
     trail = [line for line in lines if line["correlation_id"] == "order 7"]
     assert all(line["job_id"] == str(job_id) and line["level"] == "info" for line in trail)
     assert [
@@ -43,7 +46,6 @@ async def test_one_job_can_be_followed_by_its_correlation_id(office: Office, lin
         ("message.sent", "create", "REPLY", None, None),
         ("message.received", "schedule", "SCHEDULE", None, None),
         ("job.state_changed", "schedule", None, "creating", "scheduled"),
-        ("message.sent", "schedule", "REPLY", None, None),
         ("message.received", "status", "STATUS", None, None),
         ("message.sent", "status", "REPLY", None, None),
         ("message.received", "cancel", "CANCEL", None, None),
@@ -66,6 +68,15 @@ async def test_a_job_that_has_no_correlation_id_is_its_own(office: Office, lines
     job = office.house.job()
     await office.client.submit_many([job])
     assert {line["correlation_id"] for line in lines} == {str(job.id)}
+
+
+async def test_a_job_of_a_schedule_that_somebody_runs_is_told_and_counted(office: Office, lines: Captured) -> None:
+    schedule_id, job_id = await Firing(office.house).create(template={"queue": "by hand"}), office.house.new_id()
+    with page.counted():
+        await run_schedule(office.house.store, schedule_id, job_id, by="ann")
+        [submitted] = [one for one in page.own_series() if one.name == "headway_jobs_submitted_total"]
+    assert changes(lines) == [("scheduler", None, "scheduled", str(job_id))]
+    assert ("call", "by hand") in dict(submitted.values)
 
 
 async def test_what_changes_nothing_is_not_told_as_a_change(office: Office, lines: Captured) -> None:

@@ -31,6 +31,8 @@ class House:
         self.store = store
         self.clock = clock
         self.worker = worker()
+        self.leases: list[UUID] = []
+        """Those that its claims were made under."""
         self._open_another = open_another
 
     async def second(self) -> House:
@@ -73,6 +75,7 @@ class House:
     async def ask(self, limit: int = 1, queue: str = "default", ttl: float = TTL) -> Claimed:
         """One claim, as a worker makes it."""
         want = Want(worker_id=self.worker.id, queue=queue, limit=limit, lease_id=self.new_id(), ttl=ttl)
+        self.leases.append(want.lease_id)
         return await self.store.claim(want)
 
     async def claim(self, limit: int = 1, queue: str = "default", ttl: float = TTL) -> list[Claim]:
@@ -119,7 +122,7 @@ class House:
         assert rescued >= {claim.id for claim in claims}
 
     async def renew(self, ttl: float = TTL, done: Sequence[UUID] = ()) -> frozenset[UUID]:
-        return (await self.store.renew(self.worker, ttl, done)).leases
+        return (await self.store.renew(self.worker, ttl, done, held=self.leases)).leases
 
     # Asking
 

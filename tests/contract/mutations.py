@@ -23,6 +23,8 @@ class Mutation(msgspec.Struct, frozen=True):
     pattern: str
     replacement: str
     caught_in: str
+    dialects: tuple[str, ...] = ("postgres", "sqlite-memory")
+    """Where it makes a difference."""
 
     def apply(self, statements: dict[str, Statement]) -> None:
         for name in self.statements:
@@ -73,7 +75,6 @@ MUTATIONS = {
         ("rescue_jobs",), r"losses = (\S*)losses \+ 1", r"losses = \1losses", "test_leases"
     ),
     "a renewal revives lapsed leases": Mutation(("renew_leases",), rf"until > {NOW}", ALWAYS, "test_leases"),
-    "a renewal by name revives lapsed leases": Mutation(("renew_held",), rf"until > {NOW}", ALWAYS, "test_leases"),
     "a finish ignores that the job is being cancelled": Mutation(
         ("finish_jobs",), "'cancelling'", "'nothing'", "test_leases"
     ),
@@ -102,7 +103,12 @@ MUTATIONS = {
     ),
     "a submission to a full key walks in": Mutation(("insert_jobs",), r"shut\.name is null", ALWAYS, "test_full_keys"),
     "those who wait at an open gate are forgotten": Mutation(
-        ("waiting_gates", "stranded_gates"), "waiting = 2", "waiting = 3", "test_full_keys"
+        # With one writer at a time nobody comes to wait at the moment the gate opens.
+        ("waiting_gates", "stranded_gates"),
+        "waiting = 2",
+        "waiting = 3",
+        "test_full_keys",
+        dialects=("postgres",),
     ),
     "those promoted at a gate have no way past a backlog": Mutation(
         ("due_candidates",), r"j\.gate is not null", NEVER, "test_limits"

@@ -3,6 +3,7 @@
 import asyncio
 from uuid import UUID
 
+from headway.model.job import Release
 from headway.model.limits import QueueSettings
 from headway.model.states import Outcome, State
 from tests.contract.house import House, ids
@@ -98,6 +99,23 @@ async def test_a_paused_queue_with_limits_gives_nothing_either(house: House) -> 
     await house.submit()
     await house.store.set_queue(QueueSettings(name="default", paused=True, max_running=5))
     assert await house.claim() == []
+
+
+async def test_what_has_begun_expires_no_more(house: House) -> None:
+    failed, snoozed, lost, parked = [await house.submit(expires_in=10.0) for _ in range(4)]
+    claims = {claim.id: claim for claim in await house.claim(3)}
+    await house.retry_later(claims[failed], wait=100)
+    await house.release(Release.snooze(claims[snoozed], 0.5, 100))
+    await house.release(Release.give_back(await house.claim_one()))
+    house.clock.advance(31)
+    await house.store.rescue()
+    assert await house.store.expire() == [parked], "given back before it began"
+    assert await house.states(failed, snoozed, lost) == ["scheduled"] * 3
+    error = (await house.get(failed)).error
+    assert error is not None
+    assert error.message == "it broke"
+    house.clock.advance(100)
+    assert {claim.id for claim in await house.claim(5)} == {failed, snoozed, lost}
 
 
 async def test_expired_jobs_are_not_claimed_and_are_cancelled_by_expire(house: House) -> None:

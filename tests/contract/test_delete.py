@@ -21,7 +21,7 @@ async def test_a_deleted_waiting_job_is_gone(house: House) -> None:
 async def test_a_deleted_running_job_goes_once_it_is_seen_stopped(house: House) -> None:
     claim = await house.running()
     assert await house.delete(claim.id) is State.CANCELLING
-    assert (await house.store.renew(house.worker, 30, [])).cancels == {claim.id}
+    assert (await house.store.renew(house.worker, 30, [], held=house.leases)).cancels == {claim.id}
     await house.give_up(claim)
     assert await house.gone(claim.id)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from uuid import UUID
+
+import pytest
 
 from headway.bus.contract import Doorbell
 from headway.duties.dispatch import CROWDED, PAGE, SHARE, TERM, WINDOW, Dispatcher
@@ -80,14 +81,30 @@ async def test_a_long_line_is_rung_for_in_several_doorbells_and_not_looked_at_al
     bus = Notebook()
     ringer = dispatcher(house, bus)
     await house.batch(*(house.job() for _ in range(PAGE + 200)))
-    turn = asyncio.ensure_future(ringer.dispatch())
-    while not bus.bells:
-        await asyncio.sleep(0.001)
+    assert await ringer.dispatch() == pytest.approx(CROWDED)
     assert [len(bell.ids) for bell in bus.bells] == [SHARE] * (PAGE // SHARE)
-    await asyncio.sleep(0.02)
-    assert not turn.done()
+    bus.rung()
+    urgent = await house.submit(priority=1)
+    assert await ringer.dispatch() == pytest.approx(CROWDED)
+    assert bus.rung() == []
     house.clock.advance(CROWDED)
-    await turn
+    await ringer.dispatch()
+    assert bus.rung() == [urgent]
+
+
+async def test_a_long_line_holds_up_no_other_queue(house: House) -> None:
+    bus = Notebook()
+    ringer = dispatcher(house, bus)
+    await house.batch(*(house.job(queue="abandoned") for _ in range(PAGE)))
+    for _ in range(3):
+        await ringer.dispatch()
+        bus.rung()
+        job = await house.submit(queue="served")
+        await ringer.dispatch()
+        assert bus.rung() == [job], "without the clock having moved"
+    house.clock.advance(WINDOW)
+    await ringer.dispatch()
+    assert len(bus.rung()) == PAGE + 3
 
 
 async def test_one_process_rings_for_all_and_another_takes_over(shared: House) -> None:

@@ -88,6 +88,16 @@ async def test_a_run_by_hand_stands_in_the_way_of_the_timetable(firing: Firing) 
 # De-duplication.
 
 
+async def test_a_job_that_has_not_ended_is_told_as_overlap_when_its_window_is_over(firing: Firing) -> None:
+    schedule_id = await firing.create(overlap="skip", template={"dedupe": Dedupe("daily", 90.0)})
+    await firing.pass_by(3 * MINUTE, MINUTE)
+    assert await firing.told(schedule_id) == [
+        (60, 60, 1, "job"),
+        (120, 120, 1, "duplicate"),
+        (180, 180, 1, "overlap"),
+    ]
+
+
 async def test_a_window_of_the_template_holds_for_fired_jobs(firing: Firing) -> None:
     schedule_id = await firing.create(template={"dedupe": Dedupe("daily", 150.0)})
     await firing.pass_by(4 * MINUTE, MINUTE)

@@ -11,12 +11,14 @@ import asyncpg
 import pytest
 
 from headway.scheduler import Scheduler
+from headway.store.scripts.fire import NotFired
 from tests.contract.firing import MINUTE, SECOND, Firing, minutes
 from tests.contract.house import House
 from tests.contract.test_schedules import spoil
 
 ROUNDS = 12
 DUE = "select 1 from headway.schedule for update"
+ONE = "select 1 from headway.schedule where name = $1"
 KEY = "select pg_advisory_xact_lock(hashtextextended($1, 0))"
 JOBS = "select 1 from headway.job for update"
 
@@ -140,9 +142,9 @@ async def test_a_batch_of_nothing_but_unreadable_schedules_is_left_alone_for_a_w
 async def test_a_schedule_put_aside_fires_later(firing: Firing) -> None:
     first = await firing.create(name="first", schedule="1 * * * *")
     await firing.create(name="second", schedule="2 * * * *")
-    assert await firing.house.store.put_aside(60) is None
+    assert not await firing.house.store.put_aside(first, 60)
     firing.house.clock.advance(120)
-    assert await firing.house.store.put_aside(60) == first
+    assert await firing.house.store.put_aside(first, 60)
     assert (await firing.tick()).jobs == 1
     assert await firing.nominal() == minutes(2)
     firing.house.clock.advance(60)
@@ -166,8 +168,8 @@ async def test_a_job_that_can_not_be_stored_is_told_in_the_ledger(firing: Firing
 async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_fire(on_postgres: House) -> None:
     firing = Firing(on_postgres)
     for number in range(30):
-        tags = ("no text: \x00",) if number == 11 else ()
-        await firing.create(name=f"s{number:02}", template={"tags": tags})
+        text = "no text: \x00" if number == 11 else None
+        await firing.create(name=f"s{number:02}", template={"correlation_id": text})
     on_postgres.clock.advance(60)
     scheduler = Scheduler(on_postgres.clock)
     await scheduler.tick(on_postgres.store)
@@ -176,6 +178,23 @@ async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_
     on_postgres.clock.advance(60)
     await scheduler.tick(on_postgres.store)
     assert scheduler.jobs == 2 * 29
+
+
+async def test_the_one_that_failed_is_put_aside_and_no_other_in_its_place(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    firing, store = Firing(on_postgres), on_postgres.store
+    spoilt = await firing.create(name="spoilt", schedule="1 * * * *", template={"correlation_id": "no text: \x00"})
+    await firing.create(name="innocent", schedule="2 * * * *")
+    on_postgres.clock.advance(120)
+    with pytest.raises(NotFired) as failed:
+        await store.fire(limit=1)
+    assert failed.value.tried == [spoilt]
+    async with transaction(outsider, f"{ONE} for update", "spoilt"):
+        assert not await store.put_aside(spoilt, 60), "another scheduler is at it"
+        assert (await firing.tick()).jobs == 1
+    assert await firing.nominal() == minutes(2)
+    assert await store.put_aside(spoilt, 60)
 
 
 async def test_a_schedule_whose_job_is_locked_by_somebody_is_put_aside_and_the_others_fire(

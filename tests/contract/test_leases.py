@@ -179,7 +179,7 @@ async def test_a_person_may_retry_poison(house: House) -> None:
 async def test_the_worker_of_a_cancelled_job_hears_of_it_at_its_renewal(house: House) -> None:
     claim = await house.running()
     assert await house.cancel(claim.id) is State.CANCELLING
-    renewal = await house.store.renew(house.worker, TTL, [])
+    renewal = await house.store.renew(house.worker, TTL, [], held=house.leases)
     assert renewal.cancels == {claim.id}
 
 
@@ -224,6 +224,44 @@ async def test_a_lease_that_lapses_in_cancelling_ends_the_job_as_cancelled(house
     job = await house.get(claim.id)
     assert (job.state, job.outcome) == (State.CANCELLED, Outcome.CANCELLED)
     assert await house.claim() == []
+
+
+async def test_what_outlives_its_worker_is_cancelled_only_once_it_is_seen_stopped(house: House) -> None:
+    """A lapsed lease, a worker that leaves: the script may still run, so the cancel waits for the next worker."""
+    claim = await house.running(kind="script", expires_at=house.after(3600))
+    await house.cancel(claim.id)
+    house.clock.advance(TTL)
+    [rescue] = await house.store.rescue()
+    assert (rescue.state, rescue.outcome) == (State.CANCELLING, Outcome.LOST)
+    assert await house.cancel(claim.id) is State.CANCELLING
+    assert await house.delete(claim.id) is State.CANCELLING
+    assert [attempt.outcome for attempt in await house.store.attempts(claim.id)] == [Outcome.LOST]
+    house.clock.advance(3600)
+    assert await house.store.expire() == []
+    second = await house.claim_one()
+    assert (second.id, second.attempt, await house.state(claim.id)) == (claim.id, 2, State.CANCELLING)
+    assert (await house.release(Release.give_back(second))).state is State.CANCELLING
+    third = await house.claim_one()
+    [end] = await house.store.finish([Finish.cancelled(third, 1.0, "seen dead")])
+    assert end.state is State.CANCELLED
+    assert await house.gone(claim.id), "it was to be deleted once it is seen stopped"
+
+
+@pytest.mark.parametrize("way", ["lost", "given back"])
+async def test_a_cancel_of_what_waits_but_has_begun_waits_for_a_worker(house: House, way: str) -> None:
+    claim = await house.running(kind="script")
+    await (house.lose(claim) if way == "lost" else house.release(Release.give_back(claim)))
+    assert await house.state(claim.id) is State.SCHEDULED
+    assert await house.cancel(claim.id) is State.CANCELLING
+    assert (await house.claim_one()).id == claim.id
+    fresh = await house.submit(kind="script")
+    assert await house.cancel(fresh) is State.CANCELLED
+
+
+async def test_a_failed_script_that_waits_for_its_retry_is_cancelled_at_once(house: House) -> None:
+    claim = await house.running(kind="script")
+    await house.retry_later(claim, wait=60.0)
+    assert await house.cancel(claim.id) is State.CANCELLED
 
 
 async def test_a_second_cancel_changes_nothing(house: House) -> None:

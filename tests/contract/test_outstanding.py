@@ -31,6 +31,12 @@ async def test_claimed_jobs_are_not_told(house: House) -> None:
     assert (await house.store.outstanding()).due == {}
 
 
+async def test_queues_that_nobody_wants_to_hear_of_are_left_out(house: House) -> None:
+    await house.submit(queue="mail")
+    news = await house.submit(queue="news")
+    assert (await house.store.outstanding(without=["mail", "post"])).due == {"news": [news]}
+
+
 async def test_paused_queues_are_left_out(house: House) -> None:
     await house.submit()
     await house.store.set_queue(QueueSettings(name="default", paused=True))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import asyncpg
 import msgspec
@@ -14,18 +16,26 @@ import pytest
 
 import headway
 from headway.clock import FakeClock
-from headway.model.errors import KeyBusy
+from headway.duties.tending import Tending
+from headway.model.errors import KeyBusy, NotStorable
+from headway.model.filters import JobFilter
 from headway.model.job import Accepted, OnConflict
+from headway.model.limits import Retention
 from headway.model.states import State
 from headway.model.worker import FunctionInfo
+from headway.store import migrations
+from headway.store.postgres import dialing, postgres_store
 from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.scripts import work
+from headway.store.scripts.rows import hush
 from headway.store.scripts.watermark import Watermark
 from headway.store.scripts.work import Claimed, Want
 from headway.store.sql import Lane
-from headway.store.statements import Script, Statement, load, one
+from headway.store.statements import Query, Script, Statement, load, one
 from tests.contract.house import House, accepted
+from tests.contract.test_lists import a_mixed_lot
+from tests.servers import Postgres, database_of
 from tests.unit.test_statements import ONLY_POSTGRES
 
 
@@ -238,8 +248,6 @@ async def test_the_same_submission_from_two_processes_at_once_is_one_job(on_post
 
 
 async def test_without_an_injected_clock_the_server_decides_what_is_due(migrated_url: str) -> None:
-    from headway.store.postgres import postgres_store
-
     store = postgres_store(migrated_url)
     house = House(store, FakeClock(), lambda: pytest.fail("one is enough"))
     await store.open()
@@ -261,3 +269,168 @@ async def test_a_worker_announces_what_is_known_without_waiting_for_others_that_
     changed = msgspec.structs.replace(known, queue="mail")
     await on_postgres.store.announce([changed])
     assert [info.queue for info in await on_postgres.store.functions()] == ["mail"]
+
+
+async def test_whoever_takes_the_last_jobs_tells_the_others(on_postgres: House) -> None:
+    heard: list[str] = []
+    other = await on_postgres.second()
+    stop = await other.store.listen(heard.append)
+    heard.clear()
+
+    async def claim(limit: int) -> int:
+        want = Want(
+            worker_id=on_postgres.worker.id,
+            queue="default",
+            limit=limit,
+            lease_id=on_postgres.new_id(),
+            ttl=30,
+            hush=True,
+        )
+        on_postgres.clock.advance(1)
+        taken = len((await on_postgres.store.claim(want)).claims)
+        # By the connection that listens: what was rung before comes before its answer.
+        await other.store.peek(["default"])
+        return taken
+
+    await on_postgres.batch(*(on_postgres.job() for _ in range(3)))
+    assert await claim(2) == 2
+    assert heard == ["default"], "there may be more"
+    assert await claim(2) == 1
+    assert heard == ["default", hush("default", on_postgres.worker.id)]
+    assert await claim(2) == 0
+    assert len(heard) == 2, "somebody else has told them"
+    stop()
+
+
+async def test_workers_learn_how_many_they_are(on_postgres: House) -> None:
+    other = await on_postgres.second()
+    for house, crowd in ((on_postgres, 1), (other, 2), (on_postgres, 2)):
+        renewal = await house.store.renew(house.worker, 30, [], held=[])
+        assert renewal.crowd == crowd
+    on_postgres.clock.advance(61)
+    assert (await other.store.renew(other.worker, 30, [], held=[])).crowd == 1
+
+
+async def test_the_ledgers_forget_what_is_deleted(on_postgres: House, outsider: asyncpg.Connection) -> None:
+    made = await a_mixed_lot(on_postgres)
+    assert await outsider.fetchval("select count(*) from headway.arrival") > 0
+    assert await outsider.fetchval("select count(*) from headway.ended") > 0
+    for claim in await on_postgres.claim(limit=100):
+        await on_postgres.complete(claim)
+    for job_id in made:
+        await on_postgres.delete(job_id)
+    left = await outsider.fetch("select jobs from headway.arrival union all select jobs from headway.ended")
+    running = {job.id for job in await on_postgres.store.find(JobFilter(states=("cancelling",)))}
+    assert {job_id for row in left for job_id in row["jobs"]} <= running
+
+
+@contextmanager
+def before(house: House, statement: str, act: Callable[[], Awaitable[object]]) -> Iterator[None]:
+    """Somebody else does something at the very moment at which the house's store is about to send this statement."""
+    driver = house.store._driver
+    assert isinstance(driver, PostgresDriver)
+    real, acts = driver._fetch, [act]
+
+    async def fetch(connection: asyncpg.Connection, query: Query, now: object) -> list[Any]:
+        if query.name == statement and acts:
+            await acts.pop()()
+        return await real(connection, query, now)
+
+    with patch.object(driver, "_fetch", fetch):
+        yield
+    assert not acts, f"{statement} was never sent"
+
+
+async def test_prune_leaves_a_job_that_was_retried_at_that_very_moment(on_postgres: House) -> None:
+    other = await on_postgres.second()
+    claim = await on_postgres.running()
+    await on_postgres.fail(claim)
+    on_postgres.clock.advance(100)
+    with before(on_postgres, "delete_jobs", lambda: other.retry(claim.id)):
+        step = await on_postgres.store.prune(Retention(completed=10, failed=10), None)
+    assert step.removed == 0
+    assert await on_postgres.state(claim.id) is State.SCHEDULED
+    assert [attempt.number for attempt in await on_postgres.store.attempts(claim.id)] == [1]
+
+
+async def test_a_retry_waits_for_no_job_that_ends_at_that_very_moment(on_postgres: House) -> None:
+    other = await on_postgres.second()
+    failed = await on_postgres.running("x", on_conflict=OnConflict.WAIT)
+    await on_postgres.fail(failed)
+    running = await on_postgres.running("x", on_conflict=OnConflict.WAIT)
+    with before(on_postgres, "lock_jobs", lambda: other.complete(running)):
+        assert await on_postgres.retry(failed.id) is State.SCHEDULED
+    assert [claim.id for claim in await on_postgres.claim()] == [failed.id]
+
+
+async def test_a_row_locked_by_a_foreign_transaction_stops_no_other_rescue(
+    on_postgres: House, outsider: asyncpg.Connection
+) -> None:
+    jobs = [await on_postgres.submit() for _ in range(3)]
+    first, second = await on_postgres.claim(2)
+    [third] = await on_postgres.claim(1)
+    await outsider.execute("begin")
+    await outsider.execute("select from headway.job where id = $1 for update", first.id)
+    on_postgres.clock.advance(60)
+    assert [rescue.job_id for rescue in await on_postgres.store.rescue()] == [second.id, third.id]
+    assert not (await on_postgres.store.look()).lapsed, "what is in other hands is not asked for again at once"
+    on_postgres.clock.advance(2)
+    assert await on_postgres.store.rescue() == []
+    await outsider.execute("rollback")
+    on_postgres.clock.advance(2)
+    assert [rescue.job_id for rescue in await on_postgres.store.rescue()] == [first.id]
+    assert {(await on_postgres.get(job_id)).losses for job_id in jobs} == {1}
+    assert await outsider.fetchval("select count(*) from headway.lease") == 0
+
+
+async def test_duties_leave_leases_in_other_hands_alone(on_postgres: House, outsider: asyncpg.Connection) -> None:
+    claim = await on_postgres.running()
+    expiring = await on_postgres.submit(expires_in=30.0)
+    await outsider.execute("begin")
+    await outsider.execute("select from headway.lease for update")
+    on_postgres.clock.advance(60)
+    tending = Tending(
+        on_postgres.worker.id,
+        on_postgres.clock,
+        retention=Retention(),
+        ended=lambda: 0,
+        on_rescued=lambda _: pytest.fail("somebody else is at it"),
+    )
+    await asyncio.wait_for(tending.look(on_postgres.store), 30)
+    assert await on_postgres.state(expiring) is State.CANCELLED, "the other duties are done"
+    assert await on_postgres.state(claim.id) is State.RUNNING
+
+
+async def test_text_that_the_server_cannot_take_is_refused_as_such(on_postgres: House) -> None:
+    with pytest.raises(NotStorable, match="can't take this"):
+        await on_postgres.submit(correlation_id="nul\0")
+    assert await on_postgres.state(await on_postgres.submit()) is State.SCHEDULED
+
+
+@pytest.mark.parametrize("way", ["", "?pooler=transaction"])
+async def test_what_is_accepted_is_on_disk_whatever_the_database_is_set_to(migrated_url: str, way: str) -> None:
+    outsider = await asyncpg.connect(migrated_url)
+    await outsider.execute(f"alter database {database_of(migrated_url)} set synchronous_commit = off")
+    await outsider.close()
+    store = postgres_store(migrated_url + way)
+    driver = store._driver
+    assert isinstance(driver, PostgresDriver)
+    shown = "select current_setting('synchronous_commit') as it"
+    driver._statements["shown"] = Statement("shown", shown, (), ())
+
+    def script() -> Script[str]:
+        [row] = yield one("shown")
+        return str(row["it"])
+
+    assert {await driver.run(script, lane) for lane in Lane} == {"on"}
+    await store.close()
+
+
+async def test_a_step_of_a_migration_may_take_as_long_as_it_likes(postgres: Postgres) -> None:
+    url = postgres.create_database()
+    slow = migrations.Migration(number=1, name="0001_slow", sql="select pg_sleep(1)", breaking=False)
+    with patch.object(dialing, "COMMAND_PATIENCE", 0.2), patch.object(migrations, "load", lambda _: [slow]):
+        store = postgres_store(url)
+        assert await store.migrate() == ["0001_slow"]
+        await store.close()
+    postgres.drop_database(url)

@@ -1,20 +1,35 @@
 """Two processes that do things to one job at the same moment: whoever comes first, the outcome is a true one."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
-from headway.model.errors import HeadwayError
+from headway.model.errors import HeadwayError, KeyBusy
 from headway.model.job import OnConflict, Release
 from headway.model.states import State
 from tests.contract.house import House, ids
 
 ROUNDS = 12
+T = TypeVar("T")
+
+
+async def insist(act: Callable[[], Awaitable[T]]) -> T:
+    """As workers and clients do: a row may be in other hands for longer than the store waits."""
+    while True:
+        try:
+            verdict = await act()
+        except KeyBusy:
+            continue
+        if not isinstance(verdict, KeyBusy):
+            return verdict
 
 
 async def test_a_cancel_is_not_lost_when_the_job_goes_back_to_wait(shared: House) -> None:
     other = await shared.second()
     for _ in range(ROUNDS):
         claim = await shared.running()
-        await asyncio.gather(shared.retry_later(claim), other.cancel(claim.id))
+        await asyncio.gather(insist(partial(shared.retry_later, claim)), insist(partial(other.cancel, claim.id)))
         assert await shared.state(claim.id) is State.CANCELLED
 
 
@@ -22,7 +37,7 @@ async def test_a_cancel_is_not_lost_when_the_job_is_claimed(shared: House) -> No
     other = await shared.second()
     for _ in range(ROUNDS):
         job_id = await shared.submit()
-        claims, _ = await asyncio.gather(shared.claim(), other.cancel(job_id))
+        claims, _ = await asyncio.gather(shared.claim(), insist(partial(other.cancel, job_id)))
         assert await shared.state(job_id) is (State.CANCELLING if claims else State.CANCELLED)
         for claim in claims:
             await shared.give_up(claim)
@@ -32,7 +47,9 @@ async def test_a_cancel_and_a_success_end_in_what_came_first(shared: House) -> N
     other = await shared.second()
     for _ in range(ROUNDS):
         claim = await shared.running()
-        _, verdict = await asyncio.gather(shared.complete(claim), other.cancel(claim.id))
+        _, verdict = await asyncio.gather(
+            insist(partial(shared.complete, claim)), insist(partial(other.cancel, claim.id))
+        )
         assert verdict in {State.COMPLETED, State.CANCELLING}
         assert await shared.state(claim.id) is State.COMPLETED
 
@@ -41,7 +58,7 @@ async def test_a_delete_is_not_lost_when_the_job_ends(shared: House) -> None:
     other = await shared.second()
     for _ in range(ROUNDS):
         claim = await shared.running()
-        await asyncio.gather(shared.complete(claim), other.delete(claim.id))
+        await asyncio.gather(insist(partial(shared.complete, claim)), insist(partial(other.delete, claim.id)))
         assert await shared.gone(claim.id)
 
 

@@ -122,9 +122,9 @@ async def test_a_duty_has_one_holder_at_a_time(house: House) -> None:
 async def test_workers_are_seen_while_they_renew_and_forgotten_afterwards(house: House) -> None:
     await house.renew()
     other = worker("other")
-    await house.store.renew(other, 30, [])
+    await house.store.renew(other, 30, [], held=[])
     house.clock.advance(100)
-    await house.store.renew(msgspec.structs.replace(other, slots=3), 30, [])
+    await house.store.renew(msgspec.structs.replace(other, slots=3), 30, [], held=[])
     seen = {info.name: info for info in await house.store.workers()}
     assert (seen["other"].seen_at, seen["other"].started_at) == (house.now, house.after(-100))
     assert (seen["other"].slots, seen["other"].queues, seen["other"].id) == (3, ("default",), other.id)

@@ -97,8 +97,9 @@ async def test_a_parked_job(house: House) -> None:
     house.clock.advance(5)
     assert "shop.sell (last announced 5 s ago); the next try is in 10 s" in await sentence(house, claim.id)
     strange = await house.running("far", kind="http")
-    await house.release(Release.parked(strange, 15))
+    await house.release(Release.parked(strange, 15, "the key of the vault is missing here"))
     assert "the code for jobs of kind http" in await sentence(house, strange.id)
+    assert "The last one said: the key of the vault is missing here." in await sentence(house, strange.id)
 
 
 # Waiting for its turn

@@ -11,9 +11,19 @@ from pathlib import Path
 import pytest
 
 from headway import Headway
+from headway.serve import Plan
 from headway.store import make_store
 from tests.flow.processes import Processes, Project
 from tests.servers import Postgres
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What commands print is seen on SQLite, and on PostgreSQL by `make prove`: every command starts a process, and
+    both stores keep one contract."""
+    for item in items:
+        if item.path.name.startswith("test_cli_") and item.name.endswith("[postgres]"):
+            item.add_marker("prove")
 
 
 @pytest.fixture(scope="session")
@@ -42,11 +52,24 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
+@pytest.fixture(autouse=True)
+def on_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HEADWAY_BUS holds for workers and schedulers in this process too, however their app is made."""
+    if url := os.environ.get("HEADWAY_BUS"):
+        plan = Headway._plan
+
+        def with_bus(app: Headway) -> Plan:
+            app.bus = app.bus or url
+            return plan(app)
+
+        monkeypatch.setattr(Headway, "_plan", with_bus)
+
+
 @pytest.fixture
 def app(store_url: str) -> Iterator[Headway]:
     """An app on each kind of store; closed, it leaves nothing behind."""
     before = ours()
-    app = Headway(store_url, bus=os.environ.get("HEADWAY_BUS"))
+    app = Headway(store_url)
     yield app
     app.close()
     assert ours() == before

@@ -17,7 +17,7 @@ from headway import Headway
 from headway.compose import load_app
 from tests.flow.waiting import block_until
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 PREAMBLE = """
 import asyncio, os, signal, sys, time
@@ -102,7 +102,8 @@ class Processes:
 
     def python(self, *arguments: str, **variables: str) -> Process:
         name = f"process-{len(self._started)}"
-        environment = {**os.environ, **variables}
+        # Any free port: many run at once.
+        environment = {"HEADWAY_PORT": "0", **os.environ, **variables}
         process = Process([sys.executable, *arguments], self._directory, name, environment)
         self._started.append(process)
         return process

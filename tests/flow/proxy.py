@@ -17,8 +17,9 @@ class Proxy:
 
     `cut_after`: each new connection dies after so many bytes. `lose_reply(word)`: the next request that contains the
     word reaches the server, its reply reaches nobody. `delay_request(word, seconds)`: the client loses its connection
-    when it sends the next such request, which reaches the server all the same, but late. A request is a statement as
-    it is carried out; of a prepared one, the word may be anywhere in its text.
+    when it sends the next such request, which reaches the server all the same, but late. `slow`: every request with one
+    of its words waits for so many seconds. A request is a statement as it is carried out; of a prepared one, the word
+    may be anywhere in its text.
     """
 
     def __init__(self, url: str) -> None:
@@ -30,6 +31,9 @@ class Proxy:
         self.late = 0
         """Delayed requests that have reached the server."""
         self.cut_after: Callable[[], int] | None = None
+        self.slow: dict[str, float] = {}
+        self.held_up = 0
+        """Requests that `slow` has held up."""
         self._lose: list[bytes] = []
         self._delay: list[tuple[bytes, float]] = []
         self._links: set[_Link] = set()
@@ -99,6 +103,12 @@ class Proxy:
         finally:
             self._links.discard(link)
 
+    def patience(self, request: bytes) -> float:
+        """For how long this request is to wait."""
+        seconds = max((seconds for word, seconds in self.slow.items() if word.encode() in request), default=0.0)
+        self.held_up += seconds > 0
+        return seconds
+
     def hurt(self, request: bytes) -> tuple[str, float] | None:
         """What is to go wrong with this request, once."""
         for word in self._lose:
@@ -160,6 +170,8 @@ class _Link:
             if started and (hurt := self._proxy.hurt(self._request(message))):
                 await self._hurt(hurt, message, reader)
                 return
+            if started and (seconds := self._proxy.patience(self._request(message))):
+                await asyncio.sleep(seconds)
             if self._spend(len(message)):
                 return
             writer.write(message)

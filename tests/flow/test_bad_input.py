@@ -6,21 +6,30 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
+import msgspec
 import pytest
 from uuid_utils.compat import uuid7
 
 from headway import Headway, HeadwayError, Retry, Rule
-from headway.model.errors import ConfigurationError, InvalidJob, SchemaError, StoreUnavailable, UnknownFunction
+from headway.model.errors import (
+    ConfigurationError,
+    InvalidJob,
+    InvalidRequest,
+    SchemaError,
+    StoreUnavailable,
+    UnknownFunction,
+)
 from headway.model.job import Submission
 from headway.model.states import State
 from tests.flow.conftest import sqlite_url
 from tests.flow.processes import Processes, Project
+from tests.logs import captured
 from tests.servers import Postgres, free_port
 
 Settings = Sequence[tuple[dict[str, Any], str]]
@@ -74,7 +83,7 @@ async def test_arguments_that_are_too_large(app: Headway) -> None:
     with pytest.raises(InvalidJob, match="metadata must not exceed 4,096 bytes"):
         await big.options(metadata={"x": "y" * 5000}).asubmit("")
     async with app.worker():
-        assert (await (await big.asubmit("x" * 262_000)).finished(10)).result == 262_000
+        assert (await (await big.asubmit("x" * 262_000)).finished(60)).result == 262_000
 
 
 async def test_options_that_do_not_exist_or_do_not_fit(sqlite_app: Headway) -> None:
@@ -92,15 +101,33 @@ async def test_options_that_do_not_exist_or_do_not_fit(sqlite_app: Headway) -> N
         ({"on_conflict": "explode"}, "on_conflict must be one of allow, reject, wait, skip, replace, not 'explode'"),
         ({"on_parent_failure": "cry"}, "on_parent_failure must be one of cancel, run, hold, not 'cry'"),
         ({"after": [uuid4()]}, "there is no such job"),
+        ({"after": ["x"]}, r"after must be jobs, or their ids as UUID, not \['x'\]"),
+        ({"after": 5}, "after must be jobs"),
+        ({"priority": "high"}, "priority must be a whole number from -100 to 100, not 'high'"),
+        ({"priority": 1.5}, "priority must be a whole number from -100 to 100, not 1.5"),
+        ({"queue": 5}, "queue must be the name of a queue, not 5"),
+        ({"key": 5}, "key must be a text, not 5"),
+        ({"name": None}, "name must be a text, not None"),
+        ({"id": "x"}, "id must be a UUID, not 'x'"),
+        ({"hold": "yes"}, "hold must be True or False, not 'yes'"),
+        ({"tags": [1]}, r"tags must be a text or a list of texts, not \[1\]"),
+        ({"tags": 1}, "tags must be a text or a list of texts, not 1"),
+        ({"metadata": {"x": object()}}, "metadata can't be stored as JSON: .*object"),
+        ({"metadata": "x"}, "metadata must be a dict, not 'x'"),
+        ({"retry": 3}, r"retry must be a Retry such as Retry\(max_attempts=3\), not 3"),
+        ({"timeout": 0}, "timeout must be more than 0 seconds, or None for no limit, not 0"),
+        ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 5}, "run_at and delay are both given: give one of them"),
     )
     for given, words in options:
-        with pytest.raises(InvalidJob, match=words):
+        with pytest.raises(InvalidJob, match=words) as refused:
             await f.options(**given).asubmit()
+        assert refused.value.field in given
     wrongs: Settings = (
         ({"colour": 1}, "there is no option 'colour': use one of dedupe, expires"),
         ({"priority": 500}, "priority must be from -100 to 100, not 500"),
         ({"memory_limit": 5}, "memory_limit needs process=True"),
         ({"retry": 3}, "an option of the job is wrong: .*retry"),
+        ({"timeout": 0}, "timeout must be more than 0 seconds, or None for no limit, not 0"),
     )
     for wrong, words in wrongs:
         with pytest.raises(ConfigurationError, match=words):
@@ -110,6 +137,52 @@ async def test_options_that_do_not_exist_or_do_not_fit(sqlite_app: Headway) -> N
     with pytest.raises(InvalidJob, match="is no regular expression"):
         Rule(on="message", match="(")
     assert await sqlite_app.ajobs() == []
+
+
+async def test_what_is_no_job_and_no_state_is_named(sqlite_app: Headway) -> None:
+    for act in (sqlite_app.aget, sqlite_app.await_ended, sqlite_app.acancel, sqlite_app.aretry, sqlite_app.awhy):
+        with pytest.raises(InvalidRequest, match="a job is named by its id, a UUID, or by the Job itself, not by 'x'"):
+            await act("x")  # type: ignore[arg-type]  # what is wrong about it
+    with pytest.raises(InvalidRequest, match="state must be a text or a list of texts, not 5"):
+        await sqlite_app.ajobs(state=5)
+
+
+async def test_none_lifts_what_the_decorator_says_or_says_nothing(app: Headway) -> None:
+    @app.job(expires=0.001, key="k", timeout=5)
+    async def f() -> None: ...
+
+    job = await f.options(expires=None, key=None, timeout=None, delay=None, run_at=None).asubmit()
+    kept = await job.arefresh()
+    assert (kept.expires_at, kept.key, kept.record.timeout) == (None, kept.name, None)
+    assert kept.run_at == kept.created_at
+    later = await f.options(expires=datetime(2100, 1, 1, tzinfo=UTC)).asubmit()
+    assert (await later.arefresh()).expires_at == datetime(2100, 1, 1, tzinfo=UTC)
+
+
+class Unreadable(msgspec.Struct):
+    """What a policy looks like after somebody changed it by hand."""
+
+    max_attempts: str = "many"
+
+
+async def test_a_policy_that_can_not_be_read_fails_its_job_and_hides_no_other(app: Headway) -> None:
+    @app.job(name="fails")
+    async def fails() -> None:
+        raise RuntimeError("no luck")
+
+    async with app.worker(queues={"default": 1}) as worker:
+        bad = await by_hand(app, '{"function": "fails"}', retry=Unreadable())
+        ended = await app.await_ended(bad, 60)
+        good = await (await fails.asubmit()).finished(60)
+        assert worker.worker is not None
+        assert (worker.worker.running, worker.worker.in_hand) == (0, 0), "nothing is kept"
+    assert ended.error is not None
+    assert (ended.state, ended.error.type) == (State.FAILED, "RuntimeError")
+    assert ended.error.message.startswith("no luck (whether to try again can't be told: ValidationError:")
+    with captured() as logs:
+        assert [job.id for job in await app.ajobs()] == [good.id, bad]
+    [line] = [line for line in logs if line["event"] == "job.unreadable"]
+    assert (line["job_id"], line["column"]) == (str(bad), "retry")
 
 
 async def test_settings_of_queues_and_workers_that_do_not_fit(sqlite_app: Headway) -> None:
@@ -122,7 +195,7 @@ async def test_settings_of_queues_and_workers_that_do_not_fit(sqlite_app: Headwa
     for settings, words in queues:
         with pytest.raises(HeadwayError, match=words):
             await sqlite_app.aqueue("mail", **settings)
-    with pytest.raises(ConfigurationError, match="there is no setting 'colour': use one of concurrency, grace"):
+    with pytest.raises(ConfigurationError, match="there is no setting 'colour': use one of components, concurrency"):
         sqlite_app.worker(colour=1)
     workers: Settings = (
         ({"queues": {}}, "a worker needs at least one queue"),
@@ -253,8 +326,8 @@ async def test_a_corrupt_row_fails_and_says_so_and_others_go_on(app: Headway, pa
     job, other = await f.asubmit(), await f.asubmit()
     await spoil(app.url, job.id, payload)
     async with app.worker():
-        ended = await job.finished(10)
-        assert (await other.finished(10)).result == 1
+        ended = await job.finished(60)
+        assert (await other.finished(60)).result == 1
     assert (ended.state, ended.attempt) == (State.FAILED, 1)
     assert ended.error is not None
     assert "the payload is no call" in ended.error.message
@@ -281,8 +354,8 @@ async def test_a_call_stored_by_others_that_does_not_fit_fails_and_says_so(app: 
     assert (ended.state, ended.attempt) == (State.FAILED, 1), "another attempt would not understand it either"
     assert ended.error is not None
     assert "welcome: the argument 'user' must be int" in ended.error.message
-    with pytest.raises(InvalidJob, match="a job of kind 'http' needs a name"):
-        await app.asubmit("http", {})
+    with pytest.raises(InvalidJob, match="a job of kind 'elsewhere' needs a name"):
+        await app.asubmit("elsewhere", {})
 
 
 async def test_a_result_that_can_not_be_stored(app: Headway) -> None:
@@ -299,9 +372,9 @@ async def test_a_result_that_can_not_be_stored(app: Headway) -> None:
         return "a\x00b"
 
     async with app.worker():
-        ended = await (await opaque.asubmit()).finished(10)
-        broken = await (await surrogate.asubmit()).finished(10)
-        assert (await (await zero.asubmit()).finished(10)).result == "a\x00b"
+        ended = await (await opaque.asubmit()).finished(60)
+        broken = await (await surrogate.asubmit()).finished(60)
+        assert (await (await zero.asubmit()).finished(60)).result == "a\x00b"
     assert (ended.state, ended.attempt) == (State.FAILED, 1), "it would return the same again"
     assert ended.error is not None
     assert "opaque returned dict" in ended.error.message
@@ -321,7 +394,7 @@ async def test_texts_that_a_database_can_not_hold_fail_only_their_own_caller(app
         answers = await asyncio.gather(*good, f.asubmit("a\x00b"), *bad, return_exceptions=True)
         for answer in answers[:21]:
             assert not isinstance(answer, BaseException)
-            assert (await answer.finished(10)).state is State.COMPLETED
+            assert (await answer.finished(60)).state is State.COMPLETED
     for answer in answers[21:]:
         assert isinstance(answer, InvalidJob) or not isinstance(answer, BaseException)
 
@@ -367,6 +440,11 @@ def test_wrong_flags_are_named(processes: Processes, sqlite_project: Project) ->
         (processes.headway("worker", "--app", "jobs:app", *arguments, **variables), words)
         for arguments, variables, words in (
             (("--queue", "mail=many"), {}, "--queue 'mail=many' must look like mail or mail=10"),
+            (
+                ("--store", "sqlite:///other.db"),
+                {},
+                "--store (or HEADWAY_STORE) says sqlite:///other.db: leave the one",
+            ),
             (("--lease", "0"), {}, "the lease must be a positive number of seconds, not 0.0"),
             (("--log-level", "loud"), {}, "the log level must be debug, info, warning or error, not 'loud'"),
             (("--queue", "mail=0"), {}, "queue 'mail' needs at least one slot, not 0"),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from typer.main import get_command
-from typer.testing import CliRunner
-
-from headway.cli import cli
+from headway.cli import TREE
+from headway.cli.tree import Branch
 from tests.flow.conftest import sqlite_url
 from tests.flow.processes import Processes, Project
+from tests.flow.terminal import Terminal
 from tests.flow.waiting import block_until
 
 SHOP = """
@@ -23,21 +24,36 @@ async def sell(product: str, count: int = 1) -> str:
 """
 
 
-def test_every_command_explains_itself() -> None:
-    for words in commands(get_command(cli)):
-        shown = CliRunner().invoke(cli, [*words, "--help"], env={"COLUMNS": "120", "NO_COLOR": "1"})
-        assert shown.exit_code == 0
-        assert "Usage:" in shown.output
-        for flag in re.findall(r"--[a-z-]+", shown.output):
-            line = next(line for line in shown.output.splitlines() if flag in line)
-            assert len(line.split()) > 2, f"{flag} of {words} is not explained"
+def test_every_command_explains_itself(tmp_path: Path) -> None:
+    words = list(commands(TREE))
+    terminal = Terminal(tmp_path, None, COLUMNS="120")
+    for command, shown in zip(words, terminal.each(*(f"{each} --help" for each in words)), strict=True):
+        assert shown.status == 0
+        assert "Usage:" in shown.out
+        for flag in re.findall(r"--[a-z-]+", shown.out):
+            line = next(line for line in shown.out.splitlines() if flag in line)
+            assert len(line.split()) > 2, f"{flag} of {command} is not explained"
 
 
-def commands(command: Any, *before: str) -> Iterator[tuple[str, ...]]:
+def commands(what: str | Branch, *before: str) -> Iterator[str]:
     """The command and all below it."""
-    yield before
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, *before, name)
+    yield " ".join(before)
+    if isinstance(what, Branch):
+        for name, inner in what.below.items():
+            yield from commands(inner, *before, name)
+
+
+def test_a_command_loads_no_other(tmp_path: Path) -> None:
+    code = "import sys; from headway.cli import main; sys.argv = ['headway', 'jobs', 'why', '--help']; "
+    code += "import atexit; atexit.register(lambda: print(*sys.modules)); main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "headway.cli.jobs" in loaded
+    assert not {"headway.cli.worker", "headway.cli.up", "headway.cli.bench"} & loaded
+
+
+def test_the_version_is_told(tmp_path: Path) -> None:
+    assert Terminal(tmp_path, None).fine("--version").out == f"headway {version('headway')}\n"
 
 
 def test_the_command_is_installed(processes: Processes) -> None:
@@ -60,9 +76,9 @@ def test_a_worker_serves_the_queues_it_is_told(project: Project) -> None:
     worker = project.worker("--queue", "sales=3", "-q", "other")
     [started] = worker.lines("worker.started")
     assert started["queues"] == {"sales": 3, "other": 100}
-    assert app.function("shop.sell").submit("tea", count=2).wait(10).result == "2 x tea"
+    assert app.function("shop.sell").submit("tea", count=2).wait(60).result == "2 x tea"
     elsewhere = app.function("shop.sell").options(queue="default").submit("tea")
-    app.function("shop.sell").submit("tea").wait(10)
+    app.function("shop.sell").submit("tea").wait(60)
     assert elsewhere.refresh().state == "scheduled"
     assert worker.stop() == 0
     [stopped] = worker.lines("worker.stopped")

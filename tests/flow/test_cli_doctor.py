@@ -55,7 +55,7 @@ def test_all_is_well_where_a_worker_serves_every_queue(project: Project) -> None
     app = project.app(STUBBORN)
     (project.directory / "go").touch()
     worker = project.worker("--queue", "mail")
-    app.function("stubborn").submit().wait(20)
+    app.function("stubborn").submit().wait(60)
     terminal = Terminal(project.directory, project.url)
     told = terminal.fine("doctor")
     assert told.out.splitlines()[-1] == "all is well"
@@ -71,7 +71,7 @@ def test_all_is_well_where_a_worker_serves_every_queue(project: Project) -> None
     )
     assert set(checks) == engine | {
         "store", "schema", "writing", "clock", "retention", "workers", "leases", "cancels", "queues",
-        "schedules", "bus",
+        "schedules", "bus", "output", "lines", "audit", "admin token", "vault",
     }  # fmt: skip
     assert worker.stop() == 0
 
@@ -138,7 +138,7 @@ def test_a_cancel_that_a_thread_ignores_is_told(sqlite_project: Project) -> None
     assert asyncio.run(stuck(0.0)) == [str(job.id)]
     assert asyncio.run(stuck(60.0)) == []
     (sqlite_project.directory / "go").touch()
-    job.wait(20)
+    job.wait(60)
     worker.kill()
 
 
@@ -159,10 +159,10 @@ def test_a_server_that_may_lose_jobs_is_a_problem() -> None:
 
 def test_settings_of_the_database_count_too(postgres: Postgres, migrated: str) -> None:
     with psycopg.connect(postgres.admin_url, autocommit=True) as connection:
-        connection.execute(f"alter database {database_of(migrated)} set synchronous_commit = off")
+        connection.execute(f"alter database {database_of(migrated)} set default_transaction_read_only = on")
     done = Terminal(Path.cwd(), migrated).run("doctor")
     assert done.status == 1
-    assert "problem durability synchronous_commit is off" in done.words
+    assert "read-only" in done.words
 
 
 def test_a_user_who_may_only_read_learns_what_is_missing(postgres: Postgres, migrated: str) -> None:
@@ -178,7 +178,7 @@ def test_a_user_who_may_only_read_learns_what_is_missing(postgres: Postgres, mig
         assert levels(report["findings"])["writing"] == "problem"
         assert levels(report["findings"])["retention"] == "ok"
         assert terminal.fine("jobs", "list").out == "there are no jobs\n"
-        assert "this user lacks rights in the store" in terminal.refused("queues", "pause", "mail")
+        assert "this user lacks rights there" in terminal.refused("queues", "pause", "mail")
         with psycopg.connect(migrated, autocommit=True) as connection:
             connection.execute(f"grant insert, update, delete on all tables in schema headway to {user}")
         # No right to create anything is needed.
@@ -219,7 +219,7 @@ def test_a_store_without_a_schema_or_without_a_server(postgres_url: str) -> None
     began = time.monotonic()
     gone = terminal.run("doctor", "--store", "postgresql://nobody:secret@127.0.0.1:1/x", "--json")
     assert gone.status == 1
-    assert time.monotonic() - began < 12, "nobody waits that long for an answer"
+    assert time.monotonic() - began < 40, "nobody waits that long for an answer"
     [finding] = gone.data["findings"]
     assert (finding["check"], finding["level"]) == ("store", "problem")
     assert "can't reach the store postgresql://nobody:***@127.0.0.1:1/x" in finding["text"]
@@ -273,10 +273,33 @@ def test_the_bus_is_called_and_one_that_is_away_is_a_problem(sqlite_project: Pro
     away = _bus(sqlite_project, "amqp://guest:secret@127.0.0.1:1/")
     assert (away["level"], "secret" in away["text"], "start the broker" in away["mend"]) == ("problem", False, True)
     assert _bus(sqlite_project, "carrier://pigeon")["level"] == "problem"
+    named = Terminal(sqlite_project.directory, sqlite_project.url).run("doctor", "--bus", "carrier://pigeon", "--json")
+    [found] = [finding for finding in named.data["findings"] if finding["check"] == "bus"]
+    assert "'carrier://pigeon' is no bus" in found["text"]
 
 
 def _bus(project: Project, url: str) -> dict[str, Any]:
-    done = Terminal(project.directory, project.url, HEADWAY_BUS=url).run("doctor", "--json")
-    [found] = [finding for finding in done.data["findings"] if finding["check"] == "bus"]
+    return _finding(project, "bus", HEADWAY_BUS=url)
+
+
+def _finding(project: Project, check: str, **environment: str) -> dict[str, Any]:
+    done = Terminal(project.directory, project.url, **environment).run("doctor", "--json")
+    [found] = [finding for finding in done.data["findings"] if finding["check"] == check]
     told: dict[str, Any] = found
     return told
+
+
+def test_the_place_for_output_is_written_and_read(sqlite_project: Project) -> None:
+    asyncio.run(migrate(sqlite_project.url))
+    assert "in the store" in _output(sqlite_project, "store")["text"]
+    directory = sqlite_project.directory / "output"
+    found = _output(sqlite_project, f"file://{directory}")
+    assert (found["level"], "all machines" in found["text"]) == ("ok", True)
+    assert list(directory.iterdir()) == []
+    (sqlite_project.directory / "file").touch()
+    away = _output(sqlite_project, f"file://{sqlite_project.directory}/file/output")
+    assert (away["level"], "HEADWAY_OUTPUT" in away["mend"]) == ("problem", True)
+
+
+def _output(project: Project, url: str) -> dict[str, Any]:
+    return _finding(project, "output", HEADWAY_OUTPUT=url)

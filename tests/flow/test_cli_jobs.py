@@ -125,7 +125,7 @@ def test_a_list_fits_into_a_hundred_columns(sqlite_terminal: tuple[Headway, Term
 
 def test_a_job_is_shown_whole(project: Project, app: Headway, terminal: Terminal) -> None:
     with_worker = project.worker("--queue", "sales")
-    job = app.function("shop.break").options(tags=["vip"], created_by="bob").submit("no [stock]").wait(20)
+    job = app.function("shop.break").options(tags=["vip"], created_by="bob").submit("no [stock]").wait(60)
     text = terminal.fine("jobs", "show", str(job.id))
     for words in (
         f"shop.break failed {job.id}",
@@ -150,7 +150,7 @@ def test_a_job_is_shown_whole(project: Project, app: Headway, terminal: Terminal
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed", "failed"]
     assert [line["what"] for line in shown["history"]] == ["scheduled", "running", "scheduled", "running", "failed"]
     assert (shown["warnings"], shown["why"]["reason"]) == ([], "ended")
-    done = app.function("shop.sell").submit("tea").wait(20)
+    done = app.function("shop.sell").submit("tea").wait(60)
     assert terminal.json("jobs", "show", str(done.id))["result"] == "sold tea"
     assert with_worker.stop() == 0
 
@@ -192,18 +192,18 @@ def test_why_follows_a_job_through_its_life(project: Project, app: Headway, term
     said = terminal.fine("jobs", "why", behind).out
     assert "The only slot of the worker that serves the queue sales is busy, and no job is before it." in said
     (project.directory / "go").touch()
-    job.wait(20)
+    job.wait(60)
     assert reason() == "ended"
     assert worker.stop() == 0
 
 
 def test_output_is_printed_and_followed(project: Project, app: Headway, terminal: Terminal) -> None:
     worker = project.worker("--queue", "sales")
-    broken = app.function("shop.break").submit("no").wait(20)
+    broken = app.function("shop.break").submit("no").wait(60)
     assert "about to break [no] in attempt 2" in terminal.fine("jobs", "output", str(broken.id)).out
     assert "in attempt 1" in terminal.fine("jobs", "output", str(broken.id), "--attempt", "1").out
     assert "there is no attempt 3" in terminal.refused("jobs", "output", str(broken.id), "--attempt", "3")
-    quiet = app.function("shop.sell").submit("tea").wait(20)
+    quiet = app.function("shop.sell").submit("tea").wait(60)
     assert terminal.fine("jobs", "output", str(quiet.id)).err == "the job has written nothing\n"
     job = app.function("shop.wait").submit()
     following = project.processes.headway("jobs", "output", str(job.id), "--follow", "--store", project.url)
@@ -257,7 +257,7 @@ def test_a_running_job_is_cancelled(project: Project, app: Headway, terminal: Te
     job = app.function("shop.wait").submit()
     block_until(lambda: job.refresh().state == "running", "the job to run")
     assert terminal.fine("jobs", "cancel", str(job.id)).out == f"{job.id}  being cancelled, its worker is told\n"
-    assert job.wait(20).state == "cancelled"
+    assert job.wait(60).state == "cancelled"
     told = terminal.fine("jobs", "why", str(job.id)).out
     assert "The job was cancelled on request of cli:ann at" in told
     assert worker.stop() == 0

@@ -71,13 +71,13 @@ def test_a_queue_is_paused_and_resumed(project: Project, terminal: Terminal) -> 
     )
     worker = project.worker("--queue", "mail", "--queue", "other")
     paused = app.function("mail.send").submit()
-    app.function("mail.send").options(queue="other").submit().wait(20)
+    app.function("mail.send").options(queue="other").submit().wait(60)
     assert paused.refresh().state == "scheduled"
     [mail] = [queue for queue in terminal.json("queues", "list")["items"] if queue["name"] == "mail"]
     assert (mail["paused"], mail["paused_by"]) == (True, "cli:ann")
     assert "by cli:ann" in terminal.fine("queues", "list").out
     terminal.fine("queues", "resume", "mail")
-    assert paused.wait(20).state == "completed"
+    assert paused.wait(60).state == "completed"
     assert worker.stop() == 0
 
 

@@ -52,7 +52,8 @@ def announced(project: Project) -> None:
 def test_a_schedule_is_made_by_flags_and_lives_its_life(project: Project, terminal: Terminal) -> None:
     announced(project)
     [made, listed, shown, preview, ran, again, paused, listed_paused, resumed, refused, deleted, empty] = terminal.each(
-        "schedules create monthly --cron '0 6 1 * *' --tz Europe/Berlin --function reports.monthly --args '[5]'"
+        "schedules create monthly --cron '0 6 1 * *' --tz Europe/Berlin --gap skip --fold both"
+        " --function reports.monthly --args '[5]'"
         " --kwargs '{\"draft\": true}' --overlap skip --misfire run_all --jitter 5m --tag books --description 'all'",
         "schedules list",
         "schedules show monthly",
@@ -79,6 +80,7 @@ def test_a_schedule_is_made_by_flags_and_lives_its_life(project: Project, termin
     assert again.words == f"an earlier job has not ended and stands for it: {job}"
     assert paused.words == "the schedule monthly is paused; to let it fire: headway schedules resume monthly"
     [item] = listed_paused.data["items"]
+    assert (item["gap"], item["fold"]) == ("skip", "both")
     assert (item["name"], item["paused"], item["pause_reason"], item["job"]["kwargs"]) == (
         "monthly",
         True,
@@ -189,6 +191,13 @@ def test_a_preview_needs_no_store_and_marks_where_clocks_jump(tmp_path: Path) ->
     assert max(map(len, shown.out.splitlines())) <= WIDTH
     told = terminal.json("schedules", "preview", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3")
     assert len(told["items"]) == 3
+    night = "schedules preview --cron '30 2 * * *' --tz Europe/Berlin"
+    skipped, both = terminal.each(
+        f"{night} --gap skip --after 2030-03-30T12:00:00Z -n 1 --json",
+        f"{night} --fold both --after 2030-10-26T12:00:00Z --end 2030-10-28T00:00:00Z --json",
+    )
+    assert [fire["local"] for fire in skipped.data["items"]] == ["2030-04-01T02:30:00+02:00"]
+    assert [fire["local"][11:] for fire in both.data["items"]] == ["02:30:00+02:00", "02:30:00+01:00"]
 
 
 def scheduler(project: Project, *arguments: str) -> Process:

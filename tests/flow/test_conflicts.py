@@ -74,8 +74,8 @@ async def test_reject_refuses_and_names_the_other_job(app: Headway) -> None:
         assert conflict.value.conflicting_job_id == first.id
         await stage.act.options(key="another").asubmit("c")
         stage.let("a", "b", "c")
-        await first.finished(10)
-        assert (await (await stage.act.asubmit("b")).finished(10)).result == "b"
+        await first.finished(60)
+        assert (await (await stage.act.asubmit("b")).finished(60)).result == "b"
 
 
 async def test_skip_answers_with_the_other_job(app: Headway) -> None:
@@ -86,7 +86,7 @@ async def test_skip_answers_with_the_other_job(app: Headway) -> None:
         second = await skip.asubmit("b")
         assert (second.id, second.deduplicated) == (first.id, True)
         stage.let("a")
-        assert (await second.finished(10)).result == "a"
+        assert (await second.finished(60)).result == "a"
         assert not (await skip.asubmit("a")).deduplicated
 
 
@@ -105,7 +105,7 @@ async def test_wait_runs_them_one_by_one_in_order_whatever_the_end_of_the_previo
         await app.acancel(jobs[2])
         await stage.begun("j4")
         stage.let("j4", "j5")
-        ends = [(await job.finished(10)).state.value for job in jobs]
+        ends = [(await job.finished(60)).state.value for job in jobs]
     assert stage.ran == ["j0", "j1", "j2", "j4", "j5"]
     assert stage.most_at_once == 1
     assert ends == ["completed", "failed", "cancelled", "cancelled", "completed", "completed"]
@@ -116,16 +116,16 @@ async def test_replace_cancels_those_that_wait_and_waits_for_the_end_of_a_runnin
     async with app.worker():
         first = await stage.act.options(delay=60).asubmit("a")
         second = await stage.act.asubmit("b")
-        ended = await first.finished(10)
+        ended = await first.finished(60)
         assert (ended.state, ended.outcome) == (State.CANCELLED, Outcome.CANCELLED)
         assert ended.error is not None
         assert str(second.id) in ended.error.message
         await stage.begun("b")
         third = await stage.act.asubmit("c")
         assert third.state is State.BLOCKED
-        assert (await second.finished(10)).state is State.CANCELLED
+        assert (await second.finished(60)).state is State.CANCELLED
         stage.let("c")
-        assert (await third.finished(10)).result == "c"
+        assert (await third.finished(60)).result == "c"
     assert stage.most_at_once == 1
 
 
@@ -137,12 +137,12 @@ async def test_a_job_runs_after_all_that_it_waits_for(app: Headway) -> None:
         assert child.state is State.BLOCKED
         assert child.after == tuple(parent.id for parent in parents)
         stage.let("a")
-        await parents[0].finished(10)
+        await parents[0].finished(60)
         assert (await child.arefresh()).state is State.BLOCKED
         stage.let("b", "child")
-        assert (await child.finished(10)).result == "child"
+        assert (await child.finished(60)).result == "child"
         late = await stage.act.options(after=[parents[0].id]).asubmit("child")
-        assert (await late.finished(10)).result == "child"
+        assert (await late.finished(60)).result == "child"
     assert stage.ran[-2:] == ["child", "child"]
 
 
@@ -154,7 +154,7 @@ async def test_a_chain_may_be_submitted_as_one_batch(app: Headway) -> None:
     stage.let("a", "b", "c")
     async with app.worker():
         jobs = await app.asubmit_many([first, second, third])
-        assert [(await job.finished(10)).result for job in jobs] == ["a", "b", "c"]
+        assert [(await job.finished(60)).result for job in jobs] == ["a", "b", "c"]
     assert stage.ran == ["a", "b", "c"]
 
 
@@ -171,16 +171,16 @@ async def test_a_failed_parent_cancels_runs_or_holds_its_children_as_they_chose(
         grandchild = await child("grandchild", "cancel", cancel)
         stage.let("parent", fail=True)
         stage.let("run", "hold")
-        assert (await run.finished(10)).result == "run"
+        assert (await run.finished(60)).result == "run"
         for job in (cancel, grandchild):
-            ended = await job.finished(10)
+            ended = await job.finished(60)
             assert ended.state is State.CANCELLED
             assert ended.error is not None
             assert "did not complete" in ended.error.message
         held = await hold.arefresh()
         assert (held.state, held.wait_reason) == (State.BLOCKED, "parent_failed")
         assert await app.arelease(hold) == [State.SCHEDULED]
-        assert (await hold.finished(10)).result == "hold"
+        assert (await hold.finished(60)).result == "hold"
 
 
 async def test_a_parent_that_does_not_exist_is_refused(app: Headway) -> None:
@@ -199,5 +199,5 @@ async def test_the_deletion_of_a_parent_counts_as_its_cancellation(app: Headway)
         other = await stage.act.options(after=[parent], on_parent_failure="run").asubmit("c")
         await app.adelete(parent)
         stage.let("c")
-        assert (await child.finished(10)).state is State.CANCELLED
-        assert (await other.finished(10)).result == "c"
+        assert (await child.finished(60)).state is State.CANCELLED
+        assert (await other.finished(60)).result == "c"

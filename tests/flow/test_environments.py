@@ -132,16 +132,16 @@ def test_a_separate_package_adds_a_kind_of_job(project: Project, tmp_path: Path)
     with_plugin = {"PYTHONPATH": str(packages)}
     simple = app.submit("shout", {"text": "hello"}, name="say hello")
     worker = project.worker("--lease", "5", **with_plugin)
-    assert simple.wait(10).result == "HELLO"
+    assert simple.wait(60).result == "HELLO"
     assert (simple.kind, simple.name) == ("shout", "say hello")
-    assert app.submit("shout", {"text": "x", "outside": True}, name="outside").wait(10).result == "polled"
-    assert app.submit("shout", {"text": "later", "later": True}, name="later").wait(10).result == "LATER"
-    failed = app.submit("shout", {"fail": True}, name="failing").wait(10)
+    assert app.submit("shout", {"text": "x", "outside": True}, name="outside").wait(60).result == "polled"
+    assert app.submit("shout", {"text": "later", "later": True}, name="later").wait(60).result == "LATER"
+    failed = app.submit("shout", {"fail": True}, name="failing").wait(60)
     assert (failed.state, failed.attempt) == ("failed", 3), "the kind's own defaults hold"
     endless = app.submit("shout", {"outside": True, "forever": True}, name="endless")
     block_until(lambda: endless.refresh().state == "running", "the endless job to run")
     app.cancel(endless)
-    assert endless.wait(10).state == "cancelled"
+    assert endless.wait(60).state == "cancelled"
     assert f"cancelled outside {endless.id}" in worker.text()
     assert worker.stop() == 0
 
@@ -173,7 +173,7 @@ def test_the_name_of_a_job_in_the_main_module_is_that_of_its_file(processes: Pro
     app = Headway(f"sqlite:///{tmp_path}/headway.db")
     try:
         [job] = app.jobs()
-        assert job.wait(20).result == 42
+        assert job.wait(60).result == 42
     finally:
         app.close()
     assert worker.stop() == 0

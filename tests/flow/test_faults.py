@@ -107,7 +107,7 @@ def test_the_late_writes_of_a_frozen_worker_are_refused(project: Project) -> Non
     other = worker(project)
     block_until(lambda: f"begun-{other.pid}" in project.notes(), "the other to take over", RECOVERY)
     (project.directory / "go").touch()
-    done = job.wait(10)
+    done = job.wait(60)
     frozen.send(signal.SIGCONT)
 
     def noticed() -> bool:
@@ -120,7 +120,7 @@ def test_the_late_writes_of_a_frozen_worker_are_refused(project: Project) -> Non
     assert (later.result, later.finished_at) == (done.result, done.finished_at)
     assert other.stop() == 0
     after = app.function("work").submit(7, 0)
-    assert after.wait(10).state is State.COMPLETED, "once awake, it works on"
+    assert after.wait(60).state is State.COMPLETED, "once awake, it works on"
     assert frozen.stop() == 0
 
 

@@ -281,7 +281,7 @@ async def test_a_submit_that_fails_on_sqlite_leaves_the_transaction_as_it_was(on
         await program.note("kept")
         with pytest.raises(sqlite3.Error):
             # The table is strict: the first job may be stored by then, the second can't be.
-            await program.submit(job(), job(timeout="soon"))
+            await program.submit(job(), job(retain="long"))
         await program.commit()
     assert on_sqlite.notes() == ["kept"]
     assert await on_sqlite.claim() == []

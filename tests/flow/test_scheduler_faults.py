@@ -158,6 +158,8 @@ async def kill_schedulers(server: PostgresServer, processes: Processes, rounds: 
             await asyncio.sleep(0.9)
         await asyncio.sleep(3)
         for each in crew:
+            # The last one may not have come far enough to hear of a signal.
+            await asyncio.to_thread(each.wait_for, "scheduler.started")
             assert await asyncio.to_thread(each.stop) == 0
         await drained(app)
     found, torn = await count(app), server.log.read_text(errors="replace").count(TORN)
@@ -207,9 +209,11 @@ async def test_postgres_is_away_for_ten_seconds_under_schedules(private_postgres
         await drained(app)
     found = await count(app)
     print(f"\nPostgreSQL away for 10 s: {found}; all fired again {recovery:.1f} s after its start")
-    [coalesced] = [line for line in await app.aoccurrences("coalescing") if line.reason]
-    assert coalesced.reason == "coalesced"
-    assert 7 <= coalesced.count == found.skipped
+    everybody = [one.name for one in await app.aschedules(limit=1000)]
+    skipped = [line for name in everybody for line in await app.aoccurrences(name) if line.reason]
+    # What was due when it was paused, and not yet fired on a busy machine, is none of the outage's.
+    assert [line.reason for line in skipped if line.reason != "paused"] == ["coalesced"]
+    assert 7 <= sum(line.count for line in skipped) == found.skipped
     assert recovery <= RECOVERY
     await app.aclose()
 

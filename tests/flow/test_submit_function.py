@@ -11,6 +11,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from headway.executors.call.functions import Options
+from headway.model.retry import Retry
+from headway.model.worker import FunctionInfo
+from headway.options import base_of_call, build
 from headway.transactional import submit_in
 from tests.flow.programs import (
     Ears,
@@ -56,6 +60,28 @@ async def test_every_column_the_library_sets_is_set_by_the_sql_function(on_postg
     assert {name for name in one if one[name] != other[name]} <= {"id", "digest", "payload"}
 
 
+async def test_what_a_worker_has_announced_holds_where_nothing_is_given(on_postgres: Place) -> None:
+    options = Options(
+        queue="mail", priority=7, timeout=3.0, retry=Retry(max_attempts=4, wait=2.0), key="welcome", tags=("a", "b"),
+        expires=60.0, retain=5.0,
+    )  # fmt: skip
+    known = FunctionInfo(name="f", queue="mail", defaults=options.given(), parameters={}, code_version="v7")
+    await on_postgres.store.announce([known])
+    with psycopg.connect(on_postgres.url, row_factory=dict_row) as connection:
+        connection.execute("select headway.submit('f', created_by => 'one')")
+        connection.execute(
+            "select headway.submit('f', queue => 'slow', priority => 1, timeout => 9, tags => '{c}',"
+            " created_by => 'two')"
+        )
+        base = base_of_call("f", options, "v7")
+        submit_in(connection, [build(base, '{"function" : "f", "kwargs" : {}}', {})])
+        rows = connection.execute("select * from headway.job order by created_by nulls last").fetchall()
+    one, given, library = rows
+    assert {name for name in one if one[name] != library[name]} <= {"id", "digest", "payload", "created_by"}
+    assert (given["queue"], given["rank"], given["timeout"], given["tags"]) == ("slow", -1, 9.0, ["c"])
+    assert given["retry"] == one["retry"] is not None
+
+
 async def test_options_of_the_sql_function_are_kept(on_postgres: Place) -> None:
     with psycopg.connect(on_postgres.url) as connection:
         row = connection.execute(
@@ -98,13 +124,11 @@ async def test_the_sql_function_can_leave_workers_asleep(on_postgres: Place) -> 
         ("null", "function must not be empty"),
         ("'f', priority => 101", "priority must be from -100 to 100, not 101"),
         ("'f', priority => -101", "priority must be from -100 to 100, not -101"),
-        ("'f', priority => null", "priority must be from -100 to 100, not null"),
         ("'f', kwargs => '[1]'", "kwargs must be a JSON object, not array"),
         ("'f', kwargs => '7'", "kwargs must be a JSON object, not number"),
         ("'f', kwargs => null", "kwargs must be a JSON object, not null"),
         ("'f', queue => ''", "queue must be 1 to 200 characters without control characters"),
         ("'f', queue => repeat('q', 201)", "queue must be 1 to 200 characters without control characters"),
-        ("'f', queue => null", "queue must be 1 to 200 characters without control characters"),
         ("'f', queue => E'\\x01worker'", "queue must be 1 to 200 characters without control characters"),
         ("'f', key => repeat('k', 201)", "key must be 1 to 200 characters without control characters"),
         ("E'f\\ng'", "function must be 1 to 200 characters without control characters"),

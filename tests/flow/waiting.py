@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 LOOK_EVERY = 0.01
 
 

@@ -19,6 +19,8 @@ SUITE = (
     "test_worker",
     "test_faults",
     "test_scheduling",
+    "test_scheduler_faults",
+    "test_transactional",
 )
 
 
@@ -33,6 +35,8 @@ def test_the_flow_suite_passes_with_a_deaf_bus() -> None:
             "-q",
             "-p",
             "no:cacheprovider",
+            "-m",
+            "not prove and not prompt",
             *(str(tests / f"{name}.py") for name in SUITE),
         ],
         env={**os.environ, "HEADWAY_BUS": NOWHERE},

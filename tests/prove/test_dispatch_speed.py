@@ -3,72 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from headway import Headway
-from tests.flow.conftest import migrate
-from tests.rabbit import RabbitServer
+from headway.bench.dispatch import dispatch
+from headway.bench.report import Line
+from headway.bench.sites import PostgresSite
+from headway.bench.sizes import NORMAL
+from headway.bench.stage import Stage
 from tests.servers import PostgresServer
 
-JOBS = 20_000
-ROUNDS = 3
-SHARE = 0.6
 
-
-def app_on(url: str, bus: str | None) -> Headway:
-    app = Headway(url, bus=bus)
-
-    @app.job(name="noop", queue="speed")
-    async def noop(n: int) -> None: ...
-
-    return app
-
-
-@contextmanager
-def scheduler(url: str, bus: str) -> Iterator[None]:
-    command = [sys.executable, "-m", "headway", "scheduler", "--store", url, "--bus", bus, "--log-level", "warning"]
-    process = subprocess.Popen(command, env=dict(os.environ))
+async def measured(url: str) -> list[Line]:
+    site = PostgresSite(url)
     try:
-        yield
+        return await dispatch(Stage(site, NORMAL, lambda _: None))
     finally:
-        process.terminate()
-        process.wait(30)
-
-
-async def drain(url: str, bus: str | None) -> float:
-    """Jobs a second, from the start of a worker: half of them wait for it, the others come meanwhile and ring."""
-    app = app_on(url, bus)
-    noop = app.function("noop")
-    await app.asubmit_many([noop.call(n) for n in range(JOBS // 2)])
-    began = time.monotonic()
-    async with app.worker(queues={"speed": 500}) as worker:
-        for start in range(0, JOBS // 2, 500):
-            await app.asubmit_many([noop.call(n) for n in range(start, start + 500)])
-        while worker.worker is not None and worker.worker.ended < JOBS:
-            await asyncio.sleep(0.01)
-        took = time.monotonic() - began
-    await app.aclose()
-    return JOBS / took
+        await site.close()
 
 
 @pytest.mark.prove
 def test_rabbitmq_dispatch_is_not_much_slower_than_the_stores_own() -> None:
-    with PostgresServer() as postgres, RabbitServer() as rabbit:
-        url = postgres.create_database()
-        asyncio.run(migrate(url))
-        own, rung = [], []
-        for _ in range(ROUNDS):
-            own.append(asyncio.run(drain(url, None)))
-            with scheduler(url, rabbit.url):
-                rung.append(asyncio.run(drain(url, rabbit.url)))
-    share = statistics.median(rung) / statistics.median(own)
-    print(f"\nstore rings {statistics.median(own):,.0f} jobs/s, RabbitMQ {statistics.median(rung):,.0f}: {share:.0%}")
-    assert share >= SHARE
+    with PostgresServer() as postgres:
+        [line] = asyncio.run(measured(postgres.admin_url))
+    print(f"\nstore rings {line.ceiling:,.0f} jobs/s, RabbitMQ {line.value:,.0f}: {line.ratio:.0%}")
+    assert [target.reached for target in line.targets] == [True]

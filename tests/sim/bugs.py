@@ -7,8 +7,8 @@ simulation has found in earnest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -25,6 +25,8 @@ from headway.store.scripts import gates, ledger, settle, submit, work
 from headway.store.sql import Lane, SqlStore
 from headway.store.statements import Script, Statement, one
 from headway.worker.attempt import Attempt, Stop
+from headway.worker.finisher import Finisher
+from headway.worker.tally import Entry
 from tests.sim.loop import START
 
 Plant = Callable[[], AbstractContextManager[object]]
@@ -110,9 +112,15 @@ def _nobody_waits(ended: Sequence[UUID]) -> Script[None]:
     yield from ()
 
 
-def _renew_all(worker: Any, ttl: float, done: Sequence[UUID], held: object = None) -> Script[work.Renewal]:
+@contextmanager
+def _renewing_all() -> Iterator[None]:
     """Renew every lease of the worker, also those it doesn't know of."""
-    return _real_renew(worker, ttl, done)
+
+    def renew(worker: Any, ttl: float, done: Sequence[UUID], held: object) -> Script[work.Renewal]:
+        return _real_renew(worker, ttl, done, [worker.id])
+
+    with _changed("renew_leases", "where id = ?1", "where worker_id = ?1"), patch.object(work, "renew", renew):
+        yield
 
 
 def _first_in_order(others: list[Any]) -> list[UUID]:
@@ -149,6 +157,17 @@ def _sleep_on(self: Scheduler, fired: Any, asked: float) -> float:
     return 1_000.0
 
 
+def _blame_the_job(self: Finisher, entry: Entry, error: Exception) -> None:
+    """Whatever the store says, the job must have been at fault."""
+    _background.add(asyncio.ensure_future(self._give_up(entry, error)))
+
+
+async def _give_in(loop: Callable[[], Awaitable[None]], clock: Any, name: str) -> None:
+    """A loop that has failed stays where it fell."""
+    with suppress(Exception):
+        await loop()
+
+
 _real_renew = work.renew
 _real_run = Attempt.run
 _real_finish = SqlStore.finish
@@ -163,7 +182,7 @@ BUGS: dict[str, Plant] = {
     "rescue does not raise the token": lambda: _changed("rescue_jobs", "token = token + 1,"),
     "rescue does not wait for the lease": lambda: _changed("lapsed_leases", "until <= ?2", "until <= ?2 + 2500000"),
     "rescue takes what is held under another lease": lambda: _changed("rescue_jobs", " and lease_id = ?2"),
-    "renewal keeps leases that nobody knows of": lambda: patch.object(work, "renew", _renew_all),
+    "renewal keeps leases that nobody knows of": _renewing_all,
     "claim looks at no clock": lambda: _changed("claim_due", " and j.run_at <= ?5"),
     "claim takes expired jobs": lambda: _changed("claim_due", "and (j.expires_at is null or j.expires_at > ?5)"),
     "an unheard claim is taken as none": lambda: patch.object(work, "claim_again", _short_claim),
@@ -177,6 +196,8 @@ BUGS: dict[str, Plant] = {
     "waiting jobs are not given back": lambda: patch.object(SqlStore, "release", _keep_the_unbegun),
     "submit is answered before it is stored": lambda: patch.object(SqlStore, "submit", _answer_first),
     "a failed write is dropped": lambda: patch.object(SqlStore, "finish", _shrug),
+    "an error of the store is taken for the job's": lambda: patch.object(Finisher, "_postpone", _blame_the_job),
+    "a loop that fails is over": lambda: patch("headway.worker.worker.endure", _give_in),
     "a repeated finish is refused": lambda: _changed("read_states", "finished_token as token", "null as token"),
     "nobody looks without a wake-up": lambda: patch.object(SqlStore, "peek", _see_nothing),
     "one more than the limit": lambda: patch.object(gates, "Gate", _WideGate),

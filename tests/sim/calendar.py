@@ -118,7 +118,7 @@ class Calendar:
             "job": {"kind": "sim"},
         }
         script = Script(
-            do=chance.choice(("succeed", "succeed", "flaky", "fail")), run=chance.uniform(0.0, 2.0), times=1
+            do=chance.choice(("succeed", "succeed", "flaky", "fail")), run=chance.uniform(0.0, 1.2), times=1
         )
         template = Submission(
             id=UUID(int=0), kind="sim", name="fired", payload=msgspec.json.encode(script).decode(), queue="default"

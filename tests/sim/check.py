@@ -7,7 +7,6 @@ I11 liveness, I12 each nominal time of a schedule once.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from headway.model.schedule import Schedule
 from headway.model.states import HELD, State, may_follow
 from headway.store.scripts.fire import schedule_job
 from headway.store.sqlite.rows import microseconds
+from tests.sim.ground import Ground
 from tests.sim.ledger import Job, Ledger, Row
 from tests.sim.loop import START
 
@@ -88,22 +88,9 @@ class Checker:
 
     # What it hears
 
-    def watch(self, connection: sqlite3.Connection) -> None:
+    def watch(self, ground: Ground) -> None:
         """Be told of every change in the database."""
-        connection.create_function("sim_row", len(_COLUMNS) + 1, self._row)
-        connection.create_function("sim_lease", 2, self._lease)
-        new, old = (", ".join(f"{side}.{column}" for column in _COLUMNS) for side in ("new", "old"))
-        for event, row in (("insert", new), ("update", new), ("delete", old)):
-            connection.execute(
-                f"create temp trigger sim_{event} after {event} on main.headway_job "
-                f"begin select sim_row('{event}', {row}); end"
-            )
-        for event, until in (("insert", "new.until"), ("update", "new.until"), ("delete", "null")):
-            side = "old" if event == "delete" else "new"
-            connection.execute(
-                f"create temp trigger sim_lease_{event} after {event} on main.headway_lease "
-                f"begin select sim_lease({side}.id, {until}); end"
-            )
+        ground.be_watched(self, _COLUMNS)
 
     def tell(self, *event: Any) -> None:
         """A line of the trace."""
@@ -191,11 +178,11 @@ class Checker:
         self.violation = self.violation or f"{rule}: {message}"
         raise Violation(self.violation)
 
-    def _row(self, kind: str, *values: Any) -> None:
+    def row(self, kind: str, *values: Any) -> None:
         if self._act is not None:
             self._act.rows.append((kind, *values))
 
-    def _lease(self, lease_id: bytes, until: int | None) -> None:
+    def lease(self, lease_id: bytes, until: int | None) -> None:
         if self._act is not None:
             self._act.leases[lease_id] = until
 

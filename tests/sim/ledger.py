@@ -9,6 +9,8 @@ import msgspec
 from headway.model.job import Submission
 from headway.model.states import HELD, State
 
+OPEN = frozenset(state for state in State if not state.terminal)
+
 
 class Row(msgspec.Struct):
     """The columns of a job that rules speak about, in the order in which the triggers tell them."""
@@ -52,7 +54,7 @@ class Job(msgspec.Struct):
 
     @property
     def open(self) -> bool:
-        return not State(self.row.state).terminal
+        return self.row.state in OPEN
 
     @property
     def held(self) -> bool:

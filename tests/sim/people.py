@@ -142,7 +142,8 @@ class Person:
     async def release_all(self) -> None:
         """Whatever a person must let go, goes."""
         held = [job.row.id for job in self._checker.ledger.jobs.values() if job.row.waiting == 2]
-        await self._insist("schedule", held, lambda store: store.schedule(held, None, by="sim"))
+        if held:
+            await self._insist("schedule", held, lambda store: store.schedule(held, None, by="sim"))
 
     async def _act(self, errands: Errands) -> None:
         known = list(self._checker.acknowledged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
 from datetime import datetime
 from random import Random
@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
+import pytest
 
 from headway.clock import Timer, sleep
 from headway.model.errors import KeyBusy, StoreUnavailable
+from headway.model.events import Transition
 from headway.model.findings import Finding
 from headway.store.sql import Lane, SqlStore
 from headway.store.sqlite.driver import SqliteDriver
@@ -31,6 +33,10 @@ class Dead(BaseException):
     """The process is gone: whatever its code still does reaches nobody."""
 
 
+class Unforeseen(Exception):
+    """What no contract speaks of: an engine's own error, a bug in a driver."""
+
+
 class Weather(msgspec.Struct):
     """How often things go wrong, per operation of a store; chosen anew for each world."""
 
@@ -39,6 +45,8 @@ class Weather(msgspec.Struct):
     """The connection breaks: the driver finds out what became of the commit, and makes good."""
     away: float = 0.0
     """The store can't be reached; the driver gives up, the commit may have happened or not."""
+    unforeseen: float = 0.0
+    """A worker's call fails in a way that nobody has thought of; the commit may have happened or not."""
     busy: float = 0.0
     slow: float = 0.0
     latency: float = 0.01
@@ -48,7 +56,7 @@ class Weather(msgspec.Struct):
 
     def clear_up(self) -> None:
         """No more faults, but lost wake-ups stay lost: they are no excuse."""
-        self.crash = self.cut = self.away = self.busy = self.slow = 0.0
+        self.crash = self.cut = self.away = self.unforeseen = self.busy = self.slow = 0.0
         self.latency = 0.01
 
 
@@ -64,7 +72,9 @@ class Process:
         self.clock = ProcessClock(self)
         self.tell = tell
         self.on_crash: Callable[[], object] = lambda: None
-        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        """In the order in which they began: that of a set would be another one each time."""
+        self._over: list[asyncio.Task[Any]] = []
 
     def spawn(self, act: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
         """Run `act` in this process; the tasks that it starts belong to it too."""
@@ -73,7 +83,8 @@ class Process:
         return self.loop.create_task(act, context=context)
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.append(task)
+        self._tasks[task] = None
+        task.add_done_callback(self._over.append)
         if self.dead:
             task.cancel()
 
@@ -96,9 +107,14 @@ class Process:
 
     def broken_tasks(self) -> list[str]:
         """Tasks that ended by an error that nobody expected, since this was last asked."""
-        over = [task for task in self._tasks if task.done()]
-        self._tasks = [task for task in self._tasks if not task.done()]
+        over, self._over = self._over, []
+        for task in over:
+            del self._tasks[task]
         errors = [(task, task.exception()) for task in over if not task.cancelled()]
+        for _, error in errors:
+            if isinstance(error, pytest.fail.Exception):
+                # The test's time is up, in the middle of this task: that says nothing of the world.
+                raise error
         return [f"{_name(task)}: {error!r}" for task, error in errors if error is not None and not _expected(error)]
 
     def lingering(self) -> list[str]:
@@ -169,6 +185,15 @@ class Connection:
         self._database.listeners.append(listener)
         return lambda: self._database.listeners.remove(listener)
 
+    async def watch(self, heard: Callable[[Sequence[Transition]], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def tell(self, changes: Sequence[Transition]) -> None: ...
+
+    @property
+    def deaf(self) -> bool:
+        return True
+
     async def run(
         self,
         script: Callable[[], Script[T]],
@@ -181,7 +206,7 @@ class Connection:
         async with self._lines[lane]:
             while True:
                 await self._travel()
-                fault = self._database.fault(lane)
+                fault = self._database.fault(lane, worker=self._process.identity is not None)
                 self._meet(fault, "before")
                 if fault == "cut before":
                     script = again or script
@@ -200,10 +225,10 @@ class Connection:
         if fault.startswith("crash"):
             self._process.crash(fault)
             raise Dead
-        if fault.startswith("away"):
+        if fault.startswith(("away", "unforeseen")):
             if when == "after":
                 self._database.checker.unanswered()
-            raise StoreUnavailable(f"simulated: {fault}")
+            raise (StoreUnavailable if fault.startswith("away") else Unforeseen)(f"simulated: {fault}")
         if fault.startswith("busy"):
             raise KeyBusy("simulated")
 
@@ -255,11 +280,14 @@ class Database:
             return self._chance.uniform(0.5, 6.0)
         return 0.0 if draw > 0.7 else draw * self.weather.latency
 
-    def fault(self, lane: Lane) -> str | None:
+    def fault(self, lane: Lane, *, worker: bool) -> str | None:
         weather, draw = self.weather, self._chance.random()
         if draw > 0.25:
             return None
-        for kind, rate in (("crash", weather.crash), ("cut", weather.cut), ("away", weather.away)):
+        rates = {"crash": weather.crash, "cut": weather.cut, "away": weather.away, "unforeseen": weather.unforeseen}
+        for kind, rate in rates.items():
+            if kind == "unforeseen" and not worker:
+                continue
             if draw < rate:
                 return f"{kind} {'before' if draw < rate / 2 else 'after'}"
             draw -= rate

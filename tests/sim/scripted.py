@@ -47,8 +47,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def longest(self) -> float:
         """Seconds that the job needs at most when nothing goes wrong but itself."""
-        waits = 16.0 * self.times if self.do == "no_code" else 3.0 * (self.times + 4)
-        return (self.run + self.stubborn) * (self.times + 5) + waits
+        return (self.run + self.stubborn) * (self.times + 5) + 3.0 * (self.times + 4)
 
 
 class Stage(msgspec.Struct):

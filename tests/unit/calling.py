@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from headway.executors.call.functions import Function, Options
-from headway.executors.contract import Context
+from headway.executors.contract import Context, Written
 from headway.model.job import Claim, Progress
 
 
@@ -17,11 +17,11 @@ class Listener:
         self.output = b""
         self.progress: list[Progress] = []
 
-    def __call__(self, news: Progress | bytes) -> None:
+    def __call__(self, news: Progress | Written) -> None:
         if isinstance(news, Progress):
             self.progress.append(news)
         else:
-            self.output += news
+            self.output += news.data
 
 
 def a_function(target: Any, **options: Any) -> Function:

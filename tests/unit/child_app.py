@@ -19,6 +19,7 @@ from headway.executors.call.functions import Function, Method, Options, Registry
 from headway.executors.call.provider import Services
 from headway.executors.contract import current
 from headway.model.errors import Cancel, Fail, Snooze
+from headway.observe import traces
 
 app = SimpleNamespace(registry=Registry(), services=Services())
 
@@ -51,6 +52,11 @@ count = app.registry.add(Function.of(Method(Counter, Counter.count), options=Opt
 @job()
 def add(a: int, b: int) -> int:
     return a + b
+
+
+@job()
+def span_here() -> str | None:
+    return traces.current()
 
 
 @job()

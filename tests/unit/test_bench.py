@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from headway.bench.dispatch import dispatch
 from headway.bench.report import Line
+from headway.bench.scripts import scripts
+from headway.bench.sites import SqliteSite
+from headway.bench.sizes import TINY
+from headway.bench.stage import Stage
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -18,7 +23,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "headway", "bench", "--size", "tiny", *arguments],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
         check=False,
     )
 
@@ -46,8 +51,39 @@ def test_every_measurement_brings_its_lines(tmp_path: Path) -> None:
     done = bench("--sqlite-only", "--in-a-row", "1000", "--json", str(tmp_path / "figures.json"))
     assert done.returncode == 0, done.stderr
     lines = lines_of(tmp_path / "figures.json")
-    assert len(lines) == 23
+    assert len(lines) == 26
     assert all(line["value"] > 0 for line in lines.values())
+
+
+def test_a_drain_rung_by_rabbitmq_is_shown_beside_the_store_s_own(tmp_path: Path) -> None:
+    done = bench("--sqlite-only", "--only", "dispatch", "--json", str(tmp_path / "figures.json"))
+    assert done.returncode == 0, done.stderr
+    line = lines_of(tmp_path / "figures.json")["drain rung by RabbitMQ, beside the store's own"]
+    assert min(line["value"], line["ceiling"]) > 0
+
+
+async def test_without_rabbitmq_the_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.bench.broker.SCRIPTS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [line] = await dispatch(Stage(SqliteSite(tmp_path), TINY, lambda _: None))
+    assert line.value > 0
+    assert line.ceiling is None
+    assert "RabbitMQ is not installed" in (line.note or "")
+
+
+def test_scripts_are_measured_on_a_server_of_our_own(tmp_path: Path) -> None:
+    done = bench("--sqlite-only", "--only", "scripts", "--json", str(tmp_path / "figures.json"))
+    assert done.returncode == 0, done.stderr
+    short, p50, p99 = lines_of(tmp_path / "figures.json").values()
+    assert short["ceiling"] > 0
+    assert 0 < p50["value"] <= p99["value"]
+    assert [target["text"] for target in p99["targets"]] == ["≤ 200 ms"]
+
+
+async def test_without_openssh_it_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.bench.sshd.shutil.which", lambda *_, **__: None)
+    [line] = await scripts(Stage(SqliteSite(tmp_path), TINY, lambda _: None))
+    assert "apt-get install openssh-server" in (line.note or "")
 
 
 def test_an_unknown_measurement_is_refused() -> None:

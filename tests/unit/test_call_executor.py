@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -132,7 +133,9 @@ async def test_a_corrupt_payload_fails_for_good(house: House, payload: str) -> N
 
 @pytest.mark.parametrize("coroutine", [True, False])
 async def test_what_a_job_raises_says_how_it_goes_on(house: House, coroutine: bool) -> None:
-    assert await house.run(raising(Snooze(60), coroutine=coroutine)) == Snoozed(60)
+    assert await house.run(raising(Snooze(timedelta(minutes=1)), coroutine=coroutine)) == Snoozed(60)
+    with pytest.raises(ValueError, match="Snooze takes seconds or a timedelta, not 'a while'"):
+        Snooze("a while")  # type: ignore[arg-type]  # what is wrong about it
     assert await house.run(raising(Cancel("nothing to do"), coroutine=coroutine)) == Cancelled("nothing to do")
     answer = await failure(house, Fail("no such customer"), coroutine=coroutine)
     assert answer.permanent

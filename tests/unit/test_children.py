@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
+from opentelemetry import trace
 
 from headway.clock import FakeClock, SystemClock
 from headway.executors.call.children import Children
@@ -63,6 +64,13 @@ async def test_functions_coroutines_and_methods_run_in_a_child_typed(children: C
     assert await run(children, child_app.add, 1, 2) == Completed(b"3")
     assert await run(children, child_app.move, child_app.Point(1)) == Completed(b'{"x":2}')
     assert await run(children, child_app.count, 5) == Completed(b"15")
+
+
+async def test_a_job_in_a_child_is_within_the_span_of_its_attempt(children: Children) -> None:
+    span = trace.SpanContext(0xABC, 0xDEF, is_remote=False, trace_flags=trace.TraceFlags(1))
+    with trace.use_span(trace.NonRecordingSpan(span)):
+        assert await run(children, child_app.span_here) == Completed(f'"00-{0xABC:032x}-{0xDEF:016x}-01"'.encode())
+    assert await run(children, child_app.span_here) == Completed(None)
 
 
 async def test_a_child_is_used_again_and_a_job_that_must_be_alone_has_a_fresh_one(children: Children) -> None:

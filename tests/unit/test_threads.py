@@ -149,7 +149,7 @@ async def test_a_call_that_waits_for_a_thread_never_begins_once_cancelled() -> N
 
 async def test_a_stuck_thread_is_reported_once_and_never_said_to_have_stopped() -> None:
     clock, reported = FakeClock(), list[Claim]()
-    pool = Threads(clock, stuck_after=5.0, on_stuck=reported.append)
+    pool = Threads(clock, maximum=1, stuck_after=5.0, on_stuck=reported.append)
     claim, begun, release = a_claim(), asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -229,6 +229,8 @@ def test_a_cancel_that_takes_long_is_warned_of() -> None:
     asked = Change(at=at(-61), what="cancel")
     assert why(job(State.CANCELLING), cancel=asked).warnings == ("the cancel has not been carried out for 1 min 1 s",)
     assert why(job(State.CANCELLING), cancel=Change(at=at(-59), what="cancel")).warnings == ()
+    stuck = job(State.CANCELLING, progress=Progress(0, None, "the script can't be stopped yet: no route"))
+    assert "the script can't be stopped yet: no route" in why(stuck).sentence
 
 
 moments = st.one_of(st.none(), st.floats(-1e6, 1e6).map(at))
