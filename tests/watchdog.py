@@ -1,0 +1,41 @@
+"""The last resort against a test that hangs: pytest-timeout's alarm is an exception, which code that swallows
+exceptions, or that never comes back from C, doesn't hear. Some time after the alarm the process writes the stacks of all
+its threads and ends; xdist counts the test as failed and goes on in a new process.
+
+Loaded by `-p` in pyproject.toml, before pytest takes the standard error away.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+from collections.abc import Generator
+
+import pytest
+
+GRACE = 60.0
+"""Seconds between the alarm and the end."""
+
+_STDERR = os.dup(2)
+
+
+def _arm(seconds: float) -> None:
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
+
+
+def _limit(item: pytest.Item) -> float:
+    """The seconds that pytest-timeout gives this test; 0 for as long as it takes."""
+    if marker := item.get_closest_marker("timeout"):
+        return float(marker.args[0])
+    given = item.config.getoption("timeout")
+    return float(item.config.getini("timeout") if given is None else given)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if limit := _limit(item):
+        _arm(limit + GRACE)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
