@@ -8,10 +8,15 @@ from hypothesis import HealthCheck, settings
 
 from tests.rabbit import Rabbit, RabbitServer
 from tests.servers import Postgres, PostgresServer
+from tests.watchdog import Watchdog
 
 # How long an example takes says more about the machine, on which several tests run at a time, than about the code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Watchdog(config))
 
 
 @pytest.fixture(scope="session")

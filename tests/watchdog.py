@@ -1,8 +1,6 @@
 """The last resort against a test that hangs: pytest-timeout's alarm is an exception, which code that swallows
-exceptions, or that never comes back from C, doesn't hear. Some time after the alarm the process writes the stacks of all
-its threads and ends; xdist counts the test as failed and goes on in a new process.
-
-Loaded by `-p` in pyproject.toml, before pytest takes the standard error away.
+exceptions, or that never comes back from C, doesn't hear. Some time after the alarm the process writes the stacks of
+all its threads and ends; xdist counts the test as failed and goes on in a new process.
 """
 
 from __future__ import annotations
@@ -16,11 +14,25 @@ import pytest
 GRACE = 60.0
 """Seconds between the alarm and the end."""
 
-_STDERR = os.dup(2)
 
+class Watchdog:
+    """A plugin of pytest."""
 
-def _arm(seconds: float) -> None:
-    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
+    def __init__(self, config: pytest.Config) -> None:
+        capture = config.pluginmanager.getplugin("capturemanager")
+        assert capture is not None
+        # What is written to the standard error while a test runs would be lost with the process.
+        with capture.global_and_fixture_disabled():
+            self._stderr = os.dup(2)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        if limit := _limit(item):
+            faulthandler.dump_traceback_later(limit + GRACE, exit=True, file=self._stderr)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _limit(item: pytest.Item) -> float:
@@ -29,13 +41,3 @@ def _limit(item: pytest.Item) -> float:
         return float(marker.args[0])
     given = item.config.getoption("timeout")
     return float(item.config.getini("timeout") if given is None else given)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    if limit := _limit(item):
-        _arm(limit + GRACE)
-    try:
-        return (yield)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
