@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import asyncpg
@@ -10,6 +11,7 @@ from headway.model.filters import JobFilter
 from headway.model.job import Claim, Dedupe
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
+from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.postgres.foreign import run_asyncpg
 from headway.store.scripts.submit import whole
@@ -296,17 +298,21 @@ async def submitted_while_the_gate_opens(house: House, other: House) -> UUID:
     driver = house.store._driver
     assert isinstance(driver, PostgresDriver)
     outsider = await asyncpg.connect(driver._url)
-    hold = outsider.transaction()
-    await hold.start()
-    # The same id in a transaction that is open: whoever submits it waits for the end of that.
-    await run_asyncpg(outsider, whole([slow]))
-    submitting = asyncio.create_task(house.store.submit([stranded, slow]))
-    while not await outsider.fetchval("select count(*) from pg_locks where not granted"):
-        assert not submitting.done()
-    await other.complete(running)
-    await hold.rollback()
-    answers = [accepted(answer).state for answer in await submitting]
-    await outsider.close()
+    try:
+        hold = outsider.transaction()
+        await hold.start()
+        # The same id in a transaction that is open: whoever submits it waits for the end of that.
+        await run_asyncpg(outsider, whole([slow]))
+        with patch.dict(SERVER_SETTINGS, lock_timeout="60s"):
+            patient = await house.second()
+            submitting = asyncio.create_task(patient.store.submit([stranded, slow]))
+            while not await outsider.fetchval("select count(*) from pg_locks where not granted"):
+                assert not submitting.done()
+        await other.complete(running)
+        await hold.rollback()
+        answers = [accepted(answer).state for answer in await submitting]
+    finally:
+        await outsider.close()
     assert answers == [State.BLOCKED, State.SCHEDULED]
     assert not await closed_gates(other)
     return stranded.id
