@@ -15,6 +15,7 @@ from headway.duties.census import Census
 from headway.hooks import HookCaller
 from headway.model.limits import Retention
 from headway.model.overview import SILENT_AFTER
+from headway.observe.family import Signs
 from headway.scheduler.post import Post
 from headway.scheduler.service import Options, SchedulerService
 from headway.serve import Plan, post_of
@@ -48,13 +49,18 @@ class AppScheduler:
         self._telling: asyncio.Task[None] | None = None
         self.census = Census(plan.client.call, plan.clock)
         """What the whole store looks like."""
+        self.signs = Signs(health=self._trouble, ready=self._unready)
+        """How it is."""
 
-    def trouble(self) -> str | None:
-        """What is wrong with it, if anything; may be asked by any thread."""
+    def _trouble(self) -> str | None:
         service = self._service
         if service is None or service.silent <= SILENT_AFTER:
             return None
         return f"no sign of life has reached the store for {service.silent:.0f} s"
+
+    def _unready(self) -> str | None:
+        service = self._service
+        return "it has not begun to fire" if service is None else self._trouble() or service.scheduler.stalled()
 
     async def start(self) -> None:
         """Begin to fire; returns when the store knows what the code declares."""

@@ -29,6 +29,7 @@ from headway.kinds import load_kinds
 from headway.model.errors import ConfigurationError, HeadwayError, KeyBusy
 from headway.model.job import Claim
 from headway.model.limits import Retention
+from headway.observe.family import Signs
 from headway.observe.logs import get_logger
 from headway.outgoing.own import own_endpoints
 from headway.output import make_outputs
@@ -141,18 +142,23 @@ class AppWorker:
         self._watch = make_watch(plan.client, (plan.stores.url, plan.bus), plan.vault, plan.clock)
         self.census = Census(plan.client.call, plan.clock)
         """What the whole store looks like."""
+        self.signs = Signs(health=self._trouble, ready=self._unready)
+        """How it is."""
 
     @property
     def fires(self) -> bool:
         """Whether it fires schedules as well."""
         return self._settings.scheduler
 
-    def trouble(self) -> str | None:
-        """What is wrong with it, if anything; may be asked by any thread."""
+    def _trouble(self) -> str | None:
         worker = self.worker
         if worker is None or worker.silent <= 2 * self._settings.lease:
             return None
         return f"no sign of life has reached the store for {worker.silent:.0f} s"
+
+    def _unready(self) -> str | None:
+        worker = self.worker
+        return "it has not begun to serve" if worker is None else self._trouble() or worker.stalled()
 
     async def start(self) -> None:
         """Begin to serve; returns when jobs can be claimed."""

@@ -8,10 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import asyncpg
+import pytest
 
 from headway import Headway, Job
 from headway.model.errors import StoreUnavailable
 from headway.model.states import Outcome, State
+from headway.serve import AppWorker
 from tests.flow.conftest import migrate
 from tests.flow.waiting import until
 from tests.logs import captured
@@ -52,8 +54,10 @@ async def _set(url: str, setting: str, value: str) -> AsyncIterator[asyncpg.Conn
 
 
 async def test_a_server_that_refuses_for_a_while_makes_no_failures_and_kills_no_loop(
-    private_postgres: PostgresServer,
+    private_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The worker is not ready meanwhile; nobody waits a minute here to see it.
+    monkeypatch.setattr("headway.worker.worker.STALLED", 0.5)
     url = private_postgres.create_database()
     await migrate(url)
     app = Headway(url)
@@ -68,13 +72,13 @@ async def test_a_server_that_refuses_for_a_while_makes_no_failures_and_kills_no_
     async def work() -> str:
         return "done"
 
-    async with app.worker(lease=10):
+    async with app.worker(lease=10) as worker:
         for refusal in (read_only, broken_off):
-            await _live_through(app, refusal, url, done)
+            await _live_through(app, worker, refusal, url, done)
     await app.aclose()
 
 
-async def _live_through(app: Headway, refusal: Refusal, url: str, done: asyncio.Event) -> None:
+async def _live_through(app: Headway, worker: AppWorker, refusal: Refusal, url: str, done: asyncio.Event) -> None:
     done.clear()
     held, work = app.function("held"), app.function("work")
     running = await held.asubmit()
@@ -86,8 +90,10 @@ async def _live_through(app: Headway, refusal: Refusal, url: str, done: asyncio.
             done.set()
             await until(lambda: _refused(work.asubmit), "a submit to be refused")
             await until(lambda: {line["event"] for line in lines} >= ENOUGH, f"{ENOUGH} in the log")
+            await until(lambda: "no claim" in (worker.signs.ready() or ""), "the worker to tell that it can't claim")
         jobs = [running, *due, await work.asubmit()]
         ends = [await job.finished(60) for job in jobs]
+        await until(lambda: worker.signs.ready() is None, "the worker to be ready again")
     assert [(end.outcome, end.result, end.attempt) for end in ends] == [(Outcome.SUCCEEDED, "done", 1)] * len(jobs)
     assert [line for line in lines if line["level"] in {"error", "critical"}] == []
 

@@ -45,6 +45,20 @@ async def test_a_job_that_blocks_the_loop_for_three_leases_keeps_its_lease(app: 
     assert not [line for line in logs if line["event"] in {"worker.leases_lost", "duties.rescued"}]
 
 
+async def test_a_worker_whose_loop_a_job_holds_is_not_ready(app: Headway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.worker.worker.STALLED", 0.5)
+
+    @app.job(name="a.blocking.job")
+    async def block() -> None:
+        block_until(lambda: "held the loop" in (worker.signs.ready() or ""), "the worker to tell that it can't claim")
+
+    async with app.worker() as worker:
+        done = await (await block.asubmit()).finished(90)
+        assert done.outcome is Outcome.SUCCEEDED
+        await until(lambda: worker.signs.ready() is None, "the worker to be ready again")
+    assert worker.signs.ready() == "it has not begun to serve"
+
+
 SHORT = """
 @app.job(name="short")
 async def short(seconds: float) -> int:

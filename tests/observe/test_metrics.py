@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from headway.clock import FakeClock
 from headway.model.errors import ConfigurationError
 from headway.observe import metrics, page, series
+from headway.observe.family import SILENT, Family, Signs, answering
 from headway.observe.metrics import NAMES, Counter, Gauge, Histogram, merged
-from headway.observe.page import Address, Family
+from headway.observe.page import Address
 
 DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -107,7 +109,7 @@ def test_of_several_processes_one_tells_of_the_whole_store() -> None:
     sources = [lambda: [own.series()], told, told]
     with ExitStack() as stack:
         for path, source in zip(paths, sources, strict=True):
-            stack.enter_context(page._answering(path, source))
+            stack.enter_context(answering(path, source))
         found = {one.name: one.values for one in family.series()}
     family.close()
     assert found == {
@@ -124,12 +126,35 @@ def test_what_a_process_that_died_had_counted_stays_counted(tmp_path: Path) -> N
     gauge = Gauge("headway_test_things", "Test.")
     gauge.watch(lambda: [((), 3)])
     path = Path(family.environment(0)[metrics.SOCKET])
-    with page._answering(path, lambda: [counter.series(), gauge.series()]):
+    with answering(path, lambda: [counter.series(), gauge.series()]):
         before = {one.name: one.values for one in family.series()}
     assert before == {"headway_test_total": [((), [5])], "headway_test_things": [((), [3])]}
     # It is gone, and replaced by one that has not begun to answer.
     family.environment(0)
     assert {one.name: one.values for one in family.series()} == {"headway_test_total": [((), [5])]}
+    family.close()
+
+
+def test_a_parent_tells_what_is_wrong_with_the_first_of_its_processes() -> None:
+    clock = FakeClock()
+    family = Family(clock)
+    wrong: dict[str, str | None] = {"health": None, "ready": "claiming stalls"}
+    signs = Signs(health=lambda: wrong["health"], ready=lambda: wrong["ready"])
+    first, second = (Path(family.environment(place)[metrics.SOCKET]) for place in range(2))
+    with answering(first, list):
+        assert family.signs.ready() == "process 1: it does not answer"
+        assert family.signs.health() is None, "it may be starting"
+        with answering(second, list, signs):
+            assert (family.signs.health(), family.signs.ready()) == (None, "process 1: claiming stalls")
+            wrong["health"] = "no sign of life"
+            assert family.signs.health() == family.signs.ready() == "process 1: no sign of life"
+            wrong.update(health=None, ready=None)
+            clock.advance(2 * SILENT)
+            assert family.signs.health() is family.signs.ready() is None
+        assert family.signs.health() is None, "it may be about to be replaced"
+        clock.advance(SILENT)
+        family.environment(1)
+        assert family.signs.health() == "process 1: it does not answer", "nor does the one in its place"
     family.close()
 
 

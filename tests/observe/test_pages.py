@@ -123,8 +123,7 @@ def test_workers_and_schedulers_have_pages_of_their_own(processes: Processes, st
     assert value(page, "headway_schedules", state="active") == 1
     assert value(page, "headway_store_up") == value(page, "headway_schedulers") == value(page, "headway_workers") == 1
     for url in (workers_page, schedulers_page):
-        with urllib.request.urlopen(f"{url}/healthz", timeout=30) as answer:
-            assert answer.read() == b"ok\n"
+        assert sign(url, "healthz") == sign(url, "readyz") == (200, "ok\n")
     assert worker.stop() == scheduler.stop() == 0
 
 
@@ -150,6 +149,31 @@ def test_several_processes_make_one_page_and_a_killed_one_takes_nothing_away(
     block_until(lambda: value(read(url), "headway_process_restarts_total") == 1, "the process to be replaced")
     block_until(lambda: value(read(url), "headway_worker_slots", queue="mail") == 14, "the new process to report")
     assert value(read(url), "headway_jobs_finished_total", **done) == 20
+    assert parent.stop() == 0
+
+
+def sign(url: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"{url}/{path}", timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_a_parent_is_ready_only_while_all_of_its_processes_serve(processes: Processes, tmp_path: Path) -> None:
+    variables = shop(tmp_path, f"sqlite:///{tmp_path / 'headway.db'}")
+    arguments = ("--app", "shop:app", "--processes", "2", "--metrics-port", "0")
+    parent = processes.headway("worker", *arguments, **variables)
+    url = page_of(parent)
+    block_until(lambda: sign(url, "readyz") == (200, "ok\n"), "both processes to serve")
+    assert sign(url, "healthz") == (200, "ok\n")
+    stopped = parent.children[1]
+    stopped.suspend()
+    assert sign(url, "readyz") in {(503, f"process {place}: it does not answer\n") for place in (0, 1)}
+    assert sign(url, "healthz")[0] == 200, "not yet: one that is being replaced doesn't answer either"
+    stopped.resume()
+    block_until(lambda: sign(url, "readyz") == (200, "ok\n"), "the process to answer again")
     assert parent.stop() == 0
 
 

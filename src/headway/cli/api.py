@@ -18,7 +18,8 @@ from headway.cli.entrance import welcome
 from headway.cli.options import Bus, Host, LogJson, LogLevel, MaybeApp, Port, Reload, Store
 from headway.cli.reloading import Reloader, free_port
 from headway.cli.worker import run_loop
-from headway.observe.page import Address, Health, reported
+from headway.observe.family import WELL, Signs
+from headway.observe.page import Address, reported
 from headway.serve import tune_process
 from headway.settings import Settings
 
@@ -56,11 +57,11 @@ def api(  # noqa: PLR0913 - one parameter per flag
 
 
 async def measured(
-    served: AppApi, running: Coroutine[Any, Any, int], address: Address | None, health: Health = lambda: None
+    served: AppApi, running: Coroutine[Any, Any, int], address: Address | None, signs: Signs = WELL
 ) -> int:
     """Until it is stopped, with its numbers at the address; the exit status."""
     census = partial(served.census.from_thread, asyncio.get_running_loop())
-    with reported(address, more=census, health=health):
+    with reported(address, more=census, signs=signs):
         return await running
 
 

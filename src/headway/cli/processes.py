@@ -12,8 +12,9 @@ from types import FrameType
 from headway.cli.lifeline import Lifeline
 from headway.clock import SystemClock
 from headway.observe import series
+from headway.observe.family import Family
 from headway.observe.logs import get_logger
-from headway.observe.page import Address, Family, reported, usable
+from headway.observe.page import Address, reported, usable
 from headway.serve import REPLACE
 
 RESTART_WAIT = 1.0
@@ -72,12 +73,12 @@ class Supervisor:
 
 
 def supervise(count: int, address: Address | None) -> int:
-    """So many processes, and one page with the numbers of all; the exit status."""
+    """So many processes, and one page with the numbers of all and how they are; the exit status."""
     if address is None or not usable(address):
         return Supervisor(count).run()
     family = Family()
     try:
-        with reported(address, more=family.series, process="parent"):
+        with reported(address, more=family.series, signs=family.signs, process="parent"):
             return Supervisor(count, family).run()
     finally:
         family.close()

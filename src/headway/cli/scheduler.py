@@ -47,5 +47,5 @@ def scheduler(  # noqa: PLR0913 - one parameter per flag
 async def serve(made: AppScheduler, address: Address | None) -> int:
     """Until it is stopped; the exit status."""
     loop = asyncio.get_running_loop()
-    with reported(address, more=partial(made.census.from_thread, loop), health=made.trouble):
+    with reported(address, more=partial(made.census.from_thread, loop), signs=made.signs):
         return await made.run()

@@ -74,7 +74,7 @@ async def _serve(app: Headway, worker: AppWorker, held: Settings, *, demo: bool)
     typer.echo(f"headway: a worker for {', '.join(worker.queues)} and a scheduler on {redacted(app.url)}", err=True)
     address = compose.metrics_address(held, None)
     begun = partial(seed if demo else reopen, app, worker)
-    status = await measured(api, run_all(api, worker, begun), address, worker.trouble)
+    status = await measured(api, run_all(api, worker, begun), address, worker.signs)
     return depart(status, worker.left)
 
 

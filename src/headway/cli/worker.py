@@ -127,7 +127,7 @@ async def serve(worker: AppWorker, address: Address | None, *, supervised: bool)
     """Until it is stopped; the exit status."""
     loop = asyncio.get_running_loop()
     census = partial(worker.census.from_thread, loop) if worker.fires else list
-    with reported(address, more=census, health=worker.trouble):
+    with reported(address, more=census, signs=worker.signs):
         status = await worker.run()
     return depart(status, worker.left, supervised=supervised)
 

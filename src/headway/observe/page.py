@@ -1,22 +1,16 @@
 """The page with this process's numbers, in the forms that Prometheus reads, on a port of its own.
 
 It is served by a thread: a job that blocks the event loop must not hide that it does. `/metrics` is the page;
-`/healthz` answers 200 as long as the process gives signs of life.
-
-The worker processes of one command report to their parent through sockets in a directory of its own: each answers with
-its numbers when it is asked, and the parent serves the sum. What a process that died had counted stays counted.
+`/healthz` answers 200 as long as the process gives signs of life, `/readyz` as long as it can do its work.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-import socket
-import socketserver
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,16 +21,11 @@ import msgspec
 
 from headway.model.errors import ConfigurationError
 from headway.observe import metrics, series
+from headway.observe.family import WELL, Signs, Source, answering
 from headway.observe.logs import get_logger
 from headway.observe.metrics import SOCKET, Labels, Series, instruments, process_name
 
-PATIENCE = 2.0
-"""Seconds for which a parent waits for the numbers of a process."""
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-
-Source = Callable[[], Sequence[Series]]
-Health = Callable[[], str | None]
-"""What is wrong with this process, if anything."""
 
 log = get_logger("headway.metrics")
 
@@ -60,25 +49,7 @@ def available() -> bool:
 
 def own_series() -> list[Series]:
     """The numbers of this process."""
-    return [instrument.series() for instrument in instruments(vars(series)) if instrument.name not in STORE_WIDE]
-
-
-STORE_WIDE = frozenset(
-    instrument.name
-    for instrument in (
-        series.store_up,
-        series.queue_jobs,
-        series.queue_oldest_due,
-        series.queue_workers,
-        series.queue_paused,
-        series.schedules,
-        series.schedule_late,
-        series.schedulers,
-        series.workers,
-        series.worker_heartbeat_age,
-    )
-)
-"""Told only by those who can see the whole store."""
+    return [instrument.series() for instrument in instruments(vars(series)) if instrument.name not in series.STORE_WIDE]
 
 
 def written(page: Sequence[Series], accept: str = "") -> tuple[str, bytes]:
@@ -123,7 +94,7 @@ def _cumulated(bounds: Sequence[float], numbers: Sequence[float]) -> list[tuple[
 
 @contextmanager
 def reported(
-    address: Address | None, *, more: Source = list, health: Health = lambda: None, process: str | None = None
+    address: Address | None, *, more: Source = list, signs: Signs = WELL, process: str | None = None
 ) -> Iterator[None]:
     """While this lasts, numbers are counted and served: to the parent if there is one, else at the address.
 
@@ -136,9 +107,9 @@ def reported(
     with counted(process), ExitStack() as stack:
         source = partial(_both, more)
         if own is not None:
-            stack.enter_context(_answering(Path(own), source))
+            stack.enter_context(answering(Path(own), source, signs))
         elif address is not None:
-            stack.enter_context(served(address, source, health))
+            stack.enter_context(served(address, source, signs))
         yield
 
 
@@ -156,9 +127,9 @@ def counted(process: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def served(address: Address, source: Source, health: Health = lambda: None) -> Iterator[int]:
+def served(address: Address, source: Source, signs: Signs = WELL) -> Iterator[int]:
     """The page, from a thread; gives the port."""
-    server = _bind(address, source, health)
+    server = _bind(address, source, signs)
     port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="headway-metrics", daemon=True)
     thread.start()
@@ -190,8 +161,8 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = True
 
 
-def _bind(address: Address, source: Source, health: Health) -> _Server:
-    handler = type("Handler", (_Handler,), {"source": staticmethod(source), "health": staticmethod(health)})
+def _bind(address: Address, source: Source, signs: Signs) -> _Server:
+    handler = type("Handler", (_Handler,), {"source": staticmethod(source), "signs": signs})
     try:
         return _Server((address.host, address.port), handler)
     except OSError as error:
@@ -206,7 +177,7 @@ def _bind(address: Address, source: Source, health: Health) -> _Server:
 
 class _Handler(BaseHTTPRequestHandler):
     source: Source
-    health: Health
+    signs: Signs
     server_version = "headway"
     sys_version = ""
     timeout = 10
@@ -217,10 +188,14 @@ class _Handler(BaseHTTPRequestHandler):
             case "/metrics":
                 self._answer(200, *written(self.source(), self.headers.get("accept", "")))
             case "/healthz":
-                trouble = self.health()
-                self._answer(503 if trouble else 200, TEXT, f"{trouble or 'ok'}\n".encode())
+                self._tell(self.signs.health())
+            case "/readyz":
+                self._tell(self.signs.ready())
             case _:
-                self._answer(404, TEXT, b"here are /metrics and /healthz\n")
+                self._answer(404, TEXT, b"here are /metrics, /healthz and /readyz\n")
+
+    def _tell(self, trouble: str | None) -> None:
+        self._answer(503 if trouble else 200, TEXT, f"{trouble or 'ok'}\n".encode())
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:
         self.send_response(status)
@@ -231,94 +206,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's own name
         log.debug("metrics.asked", line=format % args)
-
-
-# Several processes, one page
-
-
-@contextmanager
-def _answering(path: Path, source: Source) -> Iterator[None]:
-    """Tell the parent, whenever it asks."""
-
-    class Answer(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.sendall(msgspec.json.encode(list(source())))
-
-    server = socketserver.ThreadingUnixStreamServer(str(path), Answer)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.1,), name="headway-metrics", daemon=True).start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        path.unlink(missing_ok=True)
-
-
-class Family:
-    """The numbers of the processes that one command has started, each at a place that it keeps when it is replaced."""
-
-    def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="headway-")
-        self._lock = threading.Lock()
-        self._last: dict[Path, list[Series]] = {}
-        self._gone: list[Series] = []
-        self._born = 0
-
-    def environment(self, place: int) -> dict[str, str]:
-        """What a new process of that place is to know; the one before it is gone."""
-        with self._lock:
-            self._born += 1
-            for path in [path for path in self._last if path.name.startswith(f"{place}.")]:
-                self._gone = metrics.merged([self._gone, _lasting(self._last.pop(path))])
-            path = Path(self._directory.name) / f"{place}.{self._born}"
-            self._last[path] = []
-        return {**os.environ, SOCKET: str(path)}
-
-    def series(self) -> list[Series]:
-        """All of them together, and what those had counted that are gone."""
-        with self._lock:
-            paths = list(self._last)
-        answers = {path: _ask(path) for path in paths}
-        with self._lock:
-            for path, answer in answers.items():
-                if answer is not None and path in self._last:
-                    self._last[path] = answer
-            living = _once_of_the_store(_living(page, answers.get(path)) for path, page in self._last.items())
-            return metrics.merged([page for page in (self._gone, *living) if page])
-
-    def close(self) -> None:
-        self._directory.cleanup()
-
-
-def _once_of_the_store(pages: Iterable[list[Series]]) -> Iterator[list[Series]]:
-    """The pages, of which only the first that tells of the whole store does so: each would tell the same."""
-    told = False
-    for page in pages:
-        yield [one for one in page if not (told and one.name in STORE_WIDE)]
-        told = told or any(one.name in STORE_WIDE for one in page)
-
-
-def _living(page: list[Series], answer: list[Series] | None) -> list[Series]:
-    """Of a process that doesn't answer only what it has counted holds."""
-    return page if answer is not None else _lasting(page)
-
-
-def _lasting(page: Sequence[Series]) -> list[Series]:
-    return [one for one in page if one.kind != "gauge"]
-
-
-def _ask(path: Path) -> list[Series] | None:
-    try:
-        with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(PATIENCE)
-            line.connect(str(path))
-            pieces = iter(lambda: line.recv(1 << 16), b"")
-            return msgspec.json.decode(b"".join(pieces), type=list[Series])
-    except (OSError, msgspec.MsgspecError) as error:
-        # Just starting, or just gone.
-        log.debug("metrics.process_silent", process=path.name, error=str(error))
-        return None
 
 
 # This process

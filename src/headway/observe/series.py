@@ -108,3 +108,20 @@ workers = Gauge("headway_workers", "Workers that gave a sign of life.")
 worker_heartbeat_age = Gauge(
     "headway_worker_heartbeat_age_seconds", "Since the last sign of life of each worker.", ("worker",)
 )
+
+STORE_WIDE = frozenset(
+    instrument.name
+    for instrument in (
+        store_up,
+        queue_jobs,
+        queue_oldest_due,
+        queue_workers,
+        queue_paused,
+        schedules,
+        schedule_late,
+        schedulers,
+        workers,
+        worker_heartbeat_age,
+    )
+)
+"""Told only by those who can see the whole store."""

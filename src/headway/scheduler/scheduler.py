@@ -34,6 +34,9 @@ BROKEN_ASIDE = 60.0
 STEP = timedelta(seconds=1)
 """The store's clock was set back if it lags behind steady time by more."""
 
+STALLED = 60.0
+"""Seconds without a look at what is due after which something is wrong."""
+
 log = get_logger("headway.scheduler")
 
 
@@ -62,6 +65,7 @@ class Scheduler:
         self._look: Look | None = None
         self._aligned = False
         self._failures = 0
+        self._ticked = clock.monotonic()
         self.jobs = 0
         """Jobs made so far."""
 
@@ -73,6 +77,11 @@ class Scheduler:
         """End with the tick under way."""
         self._stopping = True
         self._rung.set()
+
+    def stalled(self) -> str | None:
+        """Why nothing is fired that may be due, if that is so; may be asked by any thread."""
+        waited = self._clock.monotonic() - self._ticked
+        return f"firing stalls: the last look at what is due was {waited:.0f} s ago" if waited > STALLED else None
 
     async def run(self, store: Store) -> None:
         """Fire until stopped. A store that can't be reached is waited for."""
@@ -122,6 +131,7 @@ class Scheduler:
             log.exception("scheduler.failed")
             return self._poll
         self._failures = 0
+        self._ticked = self._clock.monotonic()
         return wait
 
     async def _fire(self, store: Store) -> Fired | None:

@@ -157,7 +157,13 @@ class KeeperThread:
             crowd=lambda crowd: self._post(tell.crowd, crowd),
             at_work=tell.at_work,
         )
+        self._asked: float | None = None
         self._thread = StoreThread("keeper", self._keep, stores, keeper.clock)
+
+    def blocked(self) -> float:
+        """Seconds for which the worker's loop has not turned; may be asked by any thread."""
+        asked = self._asked
+        return 0.0 if asked is None else self._keeper.clock.monotonic() - asked
 
     def start(self) -> None:
         self._thread.start()
@@ -182,6 +188,7 @@ class KeeperThread:
 
     def _turned(self, asked: float, keepers: asyncio.AbstractEventLoop, turned: asyncio.Event) -> None:
         """On the worker's loop, once it has come round."""
+        self._asked = None
         series.loop_lag.observe((max(self._keeper.clock.monotonic() - asked, 0.0),))
         keepers.call_soon_threadsafe(turned.set)
 
@@ -189,7 +196,7 @@ class KeeperThread:
         """Report what keeps the worker's loop from turning."""
         clock = self._keeper.clock
         while True:
-            asked = clock.monotonic()
+            asked = self._asked = clock.monotonic()
             turned = asyncio.Event()
             loop = asyncio.get_running_loop()
             self._post(self._turned, asked, loop, turned)

@@ -68,6 +68,8 @@ class Lane:
         """Woken by such a ring."""
         self.claim_time = 0.0
         """Seconds that the last claim took."""
+        self.asking_since: float | None = None
+        """When it began to ask the store for jobs, if there has been no answer since."""
         self.deaf = False
         """Was too full to answer a doorbell, and hears no more of them until there is room."""
         self._pace = 0.0
@@ -159,11 +161,13 @@ class Intake:
         asked_at, asked = self._clock.monotonic(), min(lane.room, BATCH)
         want = Want(worker_id=worker_id, queue=lane.queue, limit=asked, lease_id=lease_id, ttl=ttl, hush=lane.answers)
         lane.answers = False
+        lane.asking_since = asked_at if lane.asking_since is None else lane.asking_since
         try:
             got = await self._store.claim(want)
         except Exception as error:
             delayed("worker.claim_delayed", error, queue=lane.queue)
             return [], RETRY_AFTER
+        lane.asking_since = None
         now = self._clock.monotonic()
         lane.claim_time = now - asked_at
         self._quickest = min(lane.claim_time, self._quickest * FORGET)

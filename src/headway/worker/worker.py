@@ -33,6 +33,8 @@ from headway.worker.wakeups import Wakeups
 SLOTS = 100
 STOP_PATIENCE = 10.0
 """How long a stopping worker waits for jobs that it has told to stop."""
+STALLED = 60.0
+"""Seconds without a claim that was answered, though one was asked for, after which something is wrong."""
 
 log = get_logger("headway.worker")
 
@@ -94,6 +96,18 @@ class Worker:
     def silent(self) -> float:
         """Seconds since the last sign of life that the store has taken."""
         return self._keeper.silent()
+
+    def stalled(self) -> str | None:
+        """Why nothing is claimed that may be due, if that is so; may be asked by any thread."""
+        now = self._clock.monotonic()
+        waits = {
+            lane.queue: now - since for lane in [*self._lanes.values()] if (since := lane.asking_since) is not None
+        }
+        queue = max(waits, key=lambda name: waits[name], default=None)
+        if queue is not None and waits[queue] > STALLED:
+            return f"claiming stalls: no claim of the queue {queue} has been answered for {waits[queue]:.0f} s"
+        blocked = self._keeper_thread.blocked() if self._keeper_thread is not None else 0.0
+        return f"claiming stalls: a job has held the loop for {blocked:.0f} s" if blocked > STALLED else None
 
     @property
     def running(self) -> int:
