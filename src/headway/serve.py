@@ -31,6 +31,7 @@ from headway.model.job import Claim
 from headway.model.limits import Retention
 from headway.observe.family import Signs
 from headway.observe.logs import get_logger
+from headway.outgoing.guard import Endpoint
 from headway.outgoing.own import own_endpoints
 from headway.output import make_outputs
 from headway.output.contract import Outputs
@@ -136,6 +137,8 @@ class AppWorker:
         self.worker: Worker | None = None
         self.own: list[str] = []
         """URLs at which this process listens: jobs of kind `http` may not go there."""
+        self.near: set[Endpoint] = set()
+        """Endpoints that they may reach although they are on this machine: the demo's."""
         self.left = 0
         """Jobs that could not be stopped when the worker did: their threads still run."""
 
@@ -307,6 +310,7 @@ class AppWorker:
             store=self._store,
             secrets=plan.vault,
             outputs=self._outputs,
+            near=self.near,
             own=own_endpoints((plan.stores.url, plan.bus, *self.own), load()),
         )
 

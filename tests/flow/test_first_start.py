@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 import httpx
 import pytest
 
 from headway import Headway
+from headway.demo.warehouse import HOST, PORT
 from headway.model.states import State
 from tests.flow.conftest import sqlite_url
 from tests.flow.processes import Process, Processes
@@ -30,6 +34,33 @@ def test_the_first_example_of_the_readme_is_run_by_its_command(processes: Proces
     app.close()
     assert [(job.name, job.queue, job.state) for job in done] == [("mymodule.welcome", "mail", State.COMPLETED)]
     assert worker.stop() == 0
+
+
+def test_the_demo_shows_jobs_that_call_send_and_fetch_also_after_a_new_start(
+    processes: Processes, tmp_path: Path
+) -> None:
+    def completed(kind: str) -> set[UUID]:
+        return {job.id for job in app.jobs(state="completed", kind=kind)}
+
+    def everywhere(before: dict[str, set[UUID]]) -> bool:
+        return all(completed(kind) - ids for kind, ids in before.items())
+
+    app = Headway(sqlite_url(tmp_path))
+    first = processes.headway("up", "--demo", "--store", app.url)
+    none: dict[str, set[UUID]] = {"call": set(), "http": set(), "fetch": set()}
+    block_until(lambda: everywhere(none), f"a job of each kind\n{first.text()}", patience=120)
+    assert first.stop() == 0
+    before = {kind: completed(kind) for kind in none}
+    with socket.socket() as taken:
+        # Its place is somebody else's now: the schedules are told where the warehouse has gone to.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):  # taken by the demo of another test
+            taken.bind((HOST, PORT))
+            taken.listen()
+        second = processes.headway("up", "--store", app.url)
+        block_until(lambda: everywhere(before), f"another job of each kind\n{second.text()}", patience=120)
+        assert second.stop() == 0
+    app.close()
 
 
 @pytest.fixture

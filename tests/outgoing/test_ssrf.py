@@ -326,3 +326,15 @@ def test_a_look_up_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(socket, "getaddrinfo", finds)
     with pytest.raises(AddressRefused):
         guard.check("elsewhere.example", address, 8080)
+
+
+def test_an_endpoint_near_by_may_be_reached_and_nothing_beside_it() -> None:
+    near: set[Endpoint] = set()
+    guard = Guard(Allowed(), [Endpoint("127.0.0.1", 8000)], near)
+    with pytest.raises(AddressRefused):
+        guard.check("127.0.0.1", "127.0.0.1", 18200)
+    near |= {Endpoint("127.0.0.1", 18200), Endpoint("127.0.0.1", 8000)}
+    guard.check("127.0.0.1", "127.0.0.1", 18200)
+    for port in (18201, 8000):
+        with pytest.raises(AddressRefused):
+            guard.check("127.0.0.1", "127.0.0.1", port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -67,14 +66,18 @@ async def _serve(app: Headway, worker: AppWorker, held: Settings, *, demo: bool)
     # The port first: where it is taken, nothing begins.
     api = open_api(app, held)
     from headway.api.process import run_all
-    from headway.demo.seeding import reopen, seed
+    from headway.demo.seeding import Shop
 
     await _migrate(app.url)
-    api.service.seed = partial(seed, app, worker)
+    shop = Shop(app, worker)
+    api.service.seed = shop.seed
     typer.echo(f"headway: a worker for {', '.join(worker.queues)} and a scheduler on {redacted(app.url)}", err=True)
     address = compose.metrics_address(held, None)
-    begun = partial(seed if demo else reopen, app, worker)
-    status = await measured(api, run_all(api, worker, begun), address, worker.signs)
+    try:
+        running = run_all(api, worker, shop.seed if demo else shop.reopen)
+        status = await measured(api, running, address, worker.signs)
+    finally:
+        shop.close()
     return depart(status, worker.left)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from headway.app import Headway
 from headway.demo.scene import QUEUES, furnish
+from headway.demo.warehouse import Warehouse
 from headway.functions import Call
 from headway.model.errors import HeadwayError
 from headway.model.history import MINUTE, Figures, Row, Spread, floor
@@ -20,27 +22,45 @@ PAST_MINUTES = 24 * 60
 TAG = "demo"
 
 
-async def seed(app: Headway, worker: AppWorker) -> None:
-    """The whole scene. A second time it adds jobs again, nothing else."""
-    await open_shop(app, worker)
-    await app.client.call(_draw_past)
-    await _plan(app)
-    await _submit(app)
+class Shop:
+    """The shop of the demo in this process, once it is open."""
 
+    def __init__(self, app: Headway, worker: AppWorker) -> None:
+        self._app = app
+        self._worker = worker
+        self._warehouse: Warehouse | None = None
 
-async def reopen(app: Headway, worker: AppWorker) -> None:
-    """Serve a store that was seeded before: its schedules still make jobs for the shop's functions."""
-    if await app.aschedules(tag=TAG):
-        await open_shop(app, worker)
+    async def seed(self) -> None:
+        """The whole scene. A second time it adds jobs again, nothing else."""
+        app, warehouse = self._app, await self._open()
+        await app.client.call(_draw_past)
+        await _plan(app)
+        await _trade(app, warehouse.url)
+        await _submit(app)
+        for name in TRADE:
+            await app.arun_schedule(name)
 
+    async def reopen(self) -> None:
+        """Serve a store that was seeded before: its schedules still make jobs for the shop."""
+        if await self._app.aschedules(tag=TAG):
+            warehouse = await self._open()
+            await _trade(self._app, warehouse.url)
 
-async def open_shop(app: Headway, worker: AppWorker) -> None:
-    """Let this process run the shop's functions."""
-    furnish(app)
-    await app.client.call(lambda store: store.announce(app.registry.infos()))
-    assert worker.worker is not None
-    for queue in QUEUES:
-        worker.worker.start_queue(queue)
+    def close(self) -> None:
+        if self._warehouse is not None:
+            self._warehouse.close()
+
+    async def _open(self) -> Warehouse:
+        """Let this process run the shop's functions, and reach its warehouse."""
+        if self._warehouse is None:
+            self._warehouse = Warehouse()
+            self._worker.near.add(self._warehouse.endpoint)
+        furnish(self._app)
+        await self._app.client.call(lambda store: store.announce(self._app.registry.infos()))
+        assert self._worker.worker is not None
+        for queue in QUEUES:
+            self._worker.worker.start_queue(queue)
+        return self._warehouse
 
 
 async def _draw_past(store: Store) -> None:
@@ -107,6 +127,22 @@ async def _plan(app: Headway) -> None:
         if name not in there:
             options["tags"] = [TAG]
             await app.aschedule(name, when, job, **options)
+
+
+async def _trade(app: Headway, warehouse: str) -> None:
+    """Schedules that send requests. They are told anew where the warehouse is."""
+    order = {"sku": "teapot", "quantity": 2, "deliver_to": "the shop"}
+    send = {"kind": "http", "callback_url": f"{warehouse}/orders", "payload": order, "queue": "billing"}
+    await _arrange(app, "restock", every(15), send, "Orders what is running out: an HTTP request")
+    fetch = {"kind": "fetch", "url": f"{warehouse}/prices", "queue": "media"}
+    await _arrange(app, "price-list", every(30), fetch, "Fetches what the warehouse asks for its goods")
+
+
+TRADE = ("restock", "price-list")
+
+
+async def _arrange(app: Headway, name: str, when: Every, job: dict[str, Any], description: str) -> None:
+    await app.aschedule(name, when, job, replace=True, overlap="allow", description=description, tags=[TAG])
 
 
 async def _submit(app: Headway) -> None:

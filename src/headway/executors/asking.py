@@ -56,7 +56,7 @@ class Desk:
         self.clock = setup.clock
         self._secrets = setup.secrets
         held = load()
-        self._guard = Guard(Allowed.parse(held.allow_private), setup.own)
+        self._guard = Guard(Allowed.parse(held.allow_private), setup.own, setup.near)
         # A host and the memory don't care of which kind a job is: one of each per worker.
         self._turnstile: Turnstile = setup.shared.setdefault(
             "turnstile", Turnstile(setup.clock, parse_limits(held.host_limits))

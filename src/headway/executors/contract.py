@@ -191,6 +191,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """Where output and artifacts are kept (`headway.output.contract.Outputs`)."""
     own: tuple[Any, ...] = ()
     """Where the service itself listens (`headway.outgoing.guard.Endpoint`): no request may go there."""
+    near: Collection[Any] = ()
+    """Such endpoints as requests may go to although they are private; they may become more."""
     shared: dict[str, Any] = {}
     """What executors of one worker have in common, by names of their own."""
 

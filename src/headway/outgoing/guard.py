@@ -59,15 +59,18 @@ class Endpoint(msgspec.Struct, frozen=True):
 class Guard:
     """Says whether a connection may be made."""
 
-    def __init__(self, allowed: Allowed, own: Collection[Endpoint] = ()) -> None:
+    def __init__(self, allowed: Allowed, own: Collection[Endpoint] = (), near: Collection[Endpoint] = ()) -> None:
         self._allowed = allowed
         self._own = tuple(own)
+        self._near = near
 
     def check(self, host: str, address: str, port: int) -> None:
         """Raises AddressRefused."""
         target = ip_address(address.partition("%")[0])
         if self._is_own(target, port):
             raise AddressRefused(host, address, port, "it is a port of this service itself")
+        if Endpoint(str(target), port) in self._near:
+            return
         private = why_not_public(target)
         if private is not None and not self._allowed.covers(host, target):
             raise AddressRefused(
