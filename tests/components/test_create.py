@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
 
-from headway.components.identity import REMEMBERED
+from headway.clock import FakeClock
+from headway.components.identity import REMEMBERED, Names
+from headway.components.messages import Message
 from headway.duties.tending import Tending
 from headway.executors.call.functions import Function, Options
 from headway.kinds import load_kinds
@@ -216,6 +219,24 @@ async def test_a_clock_that_is_ahead_does_not_make_a_second_job(office: Office) 
     ahead = Office(House(other.house.store, other.house.clock, other.house._open_another))
     first = await ahead.create(message_id="m")
     assert (await office.create(message_id="m"))["id"] == first["id"]
+
+
+async def test_a_message_that_tells_when_it_was_sent_means_one_job_on_both_sides_of_a_full_hour(office: Office) -> None:
+    """Two processes act on it at the same moment: neither finds what the other makes."""
+    sent = office.house.after(3599)
+    sides = [Names(office.client, FakeClock(office.house.after(seconds))) for seconds in (3599, 3601)]
+
+    async def told(sent_at: datetime | None) -> list[UUID | None]:
+        message = Message(type="CREATE", message_id="m", sent_at=sent_at)
+        return [await names.of(message) for names in sides]
+
+    before, after = await told(sent)
+    assert before == after
+    assert before is not None
+    assert 0 <= sent.timestamp() - (before.int >> 80) / 1000 < 3600
+    for useless in (None, sent - timedelta(days=3), sent + timedelta(days=3)):
+        before, after = await told(useless)
+        assert before != after, "it sorts by when it was seen"
 
 
 async def test_other_messages_are_other_jobs(office: Office) -> None:

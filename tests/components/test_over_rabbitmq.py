@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -73,6 +73,15 @@ async def test_a_job_is_created_scheduled_shown_and_cancelled_by_messages(
     assert steps("create", "order 7") == ["message.received", "job.state_changed", "message.sent", "message.sent"]
     assert steps("schedule", "order 7") == ["message.received", "job.state_changed"], "nobody asked for a reply"
     await until(lambda: steps("none", "a dance") == ["message.received", "message.sent"], "both lines")
+
+
+async def test_a_job_named_by_its_message_is_of_the_hour_in_which_that_was_sent(
+    client: Client, desks: list[Desk], office: Office
+) -> None:
+    sent = int(office.house.now.timestamp()) - 2 * 3600
+    reply = await ask(client, "CREATE", BODY, message_id="two hours ago", timestamp=sent)
+    assert UUID(reply["job"]["id"]).int >> 80 == sent // 3600 * 3600 * 1000
+    assert desks
 
 
 async def test_a_command_that_comes_again_after_a_lost_connection_is_the_same_job(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -40,6 +41,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID | None = None
     """The job's, chosen by the client."""
     message_id: str | None = None
+    sent_at: datetime | None = None
+    """The message's `timestamp`, if the client has set one."""
     correlation_id: str | None = None
     traceparent: str | None = None
     """The span in which it was sent; a header of the message."""

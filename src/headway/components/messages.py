@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -28,6 +29,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID | None = None
     """The job's, chosen by the client; of a CREATE."""
     message_id: str | None = None
+    sent_at: datetime | None = None
+    """As the client says."""
     correlation_id: str | None = None
     traceparent: str | None = None
     """The span in which it was sent."""

@@ -93,6 +93,7 @@ def _message(command: Command) -> Message:
         payload=command.payload,
         id=command.id,
         message_id=command.message_id,
+        sent_at=command.sent_at,
         correlation_id=command.correlation_id,
         traceparent=command.traceparent,
         by=PRINCIPAL,

@@ -96,6 +96,7 @@ def read(letter: Letter) -> Command:
         payload=body.payload,
         id=body.id,
         message_id=properties.message_id,
+        sent_at=properties.timestamp,
         correlation_id=properties.correlation_id,
         traceparent=traces.readable((properties.headers or {}).get(traces.TRACEPARENT)),
         redelivered=letter.redelivered or TRIES in (properties.headers or {}),
@@ -122,6 +123,7 @@ def copied(letter: Letter) -> Message:
     copy = written(
         letter.body, correlation_id=given.correlation_id, message_id=given.message_id, reply_to=given.reply_to
     )
+    copy.timestamp = given.timestamp
     if (trace := (given.headers or {}).get(traces.TRACEPARENT)) is not None:
         copy.headers[traces.TRACEPARENT] = trace
     tries = (given.headers or {}).get(TRIES)
