@@ -155,7 +155,7 @@ class Attempt:
             ending = None if self._stop else itself
         except VaultLocked as error:
             # Another worker may have the key.
-            log.warning("job.vault_locked", job_id=str(self.claim.id), name=self.claim.name, error=str(error))
+            log.debug("job.vault_locked", job_id=str(self.claim.id), name=self.claim.name, error=str(error))
             ending = NoCode("the key of the vault is missing here")
         except Exception as error:
             # The one wall: an executor that raises has failed its job, not the worker.
@@ -168,16 +168,17 @@ class Attempt:
         self.task = self.context = None
         if self._stop is Stop.LEASE_LOST:
             return None
-        ran = clock.monotonic() - self.began
+        now = clock.monotonic()
+        ran = now - self.began
         if ending is None:
             return self.stopped(ran)
+        if isinstance(ending, NoCode):
+            self.lane.parking.tell(self.claim, ending.what, now)
         return self._judged(_discreet(ending), ran, random)
 
     def _judged(self, ending: Ending, ran: float, random: Random) -> Move:
         """What becomes of the job. One that can't be judged has failed: unrecorded, it would hold its slot and its
         lease for ever."""
-        if isinstance(ending, NoCode):
-            log.warning("job.parked", job_id=str(self.claim.id), name=self.claim.name, why=ending.what)
         default = self._executor.defaults.retry if self._executor is not None else Retry()
         try:
             return judge(self.claim, ending, ran, default, random)

@@ -16,6 +16,7 @@ from headway.store.scripts.work import Want
 from headway.worker.attempt import Attempt
 from headway.worker.endurance import delayed
 from headway.worker.keeper import Leases
+from headway.worker.parking import Parking
 
 BATCH = 500
 CROWD = 20
@@ -70,6 +71,7 @@ class Lane:
         """Seconds that the last claim took."""
         self.asking_since: float | None = None
         """When it began to ask the store for jobs, if there has been no answer since."""
+        self.parking = Parking()
         self.deaf = False
         """Was too full to answer a doorbell, and hears no more of them until there is room."""
         self._pace = 0.0
