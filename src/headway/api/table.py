@@ -116,6 +116,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return self.path if self.root else f"{API}{self.path}"
 
 
+def reading(path: str, handler: Handler, summary: str, **more: Any) -> Route:
+    """An entry that shows something to all who may read."""
+    return Route(method="GET", path=path, handler=handler, permission=Permission.READ, summary=summary, **more)
+
+
 def check(routes: Sequence[Route]) -> None:
     """Refuse a table with a route that says not who may use it, or that is there twice."""
     seen: set[tuple[str, str]] = set()

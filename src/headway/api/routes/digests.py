@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -13,10 +13,9 @@ from starlette.responses import Response
 
 from headway.api.call import Call, tagged
 from headway.api.examples import JOB, SCHEDULE
-from headway.api.table import Answer, Route
+from headway.api.table import Answer, reading
 from headway.components.status import find_jobs
 from headway.kinds.body import A_TIME, Time
-from headway.model.access import Permission
 from headway.model.filters import JobFilter
 from headway.model.job import JobRecord
 from headway.model.states import State
@@ -122,43 +121,34 @@ def _message(job: JobRecord) -> str:
     return (job.error.message or job.error.type)[:300] if job.error else ""
 
 
-def _route(path: str, handler: Any, summary: str, query: Any, told: Answer) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        handler=handler,
-        permission=Permission.READ,
-        summary=summary,
-        tag="Jobs",
-        query=query,
-        answers=[told],
-    )
-
-
 _MARK = {"id": JOB["id"], "state": "completed", "at": "2030-01-31T06:00:00Z"}
 _FAILED = {"name": "mail.welcome", "count": 3, "last": "2030-01-31T06:00:00Z", "message": "the issuer declined"}
 
 ROUTES = [
-    _route(
+    reading(
         "/stats/strips",
         strips,
         "How the latest jobs of schedules ended",
-        Strips,
-        Answer(
-            form=StripPage,
-            words="The jobs of each, newest first.",
-            example={"items": [{"schedule": SCHEDULE["id"], "jobs": [_MARK]}], "cursor": None},
-        ),
+        query=Strips,
+        answers=[
+            Answer(
+                form=StripPage,
+                words="The jobs of each, newest first.",
+                example={"items": [{"schedule": SCHEDULE["id"], "jobs": [_MARK]}], "cursor": None},
+            )
+        ],
     ),
-    _route(
+    reading(
         "/stats/failures",
         failures,
         f"What fails most, of the latest {LOOKED_AT} failures",
-        Since,
-        Answer(
-            form=FailurePage,
-            words="Failures by name.",
-            example={"items": [_FAILED], "more": False, "cursor": None},
-        ),
+        query=Since,
+        answers=[
+            Answer(
+                form=FailurePage,
+                words="Failures by name.",
+                example={"items": [_FAILED], "more": False, "cursor": None},
+            )
+        ],
     ),
 ]

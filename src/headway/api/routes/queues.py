@@ -13,7 +13,7 @@ from headway.api.call import Call, answer, tagged
 from headway.api.examples import FUNCTION, QUEUE, STATS, WORKER
 from headway.api.routes.jobs import IF_NONE_MATCH
 from headway.api.shapes import QueueShape, WorkerShape, queue_shape, worker_shape
-from headway.api.table import Answer, Body, Route
+from headway.api.table import Answer, Body, Route, reading
 from headway.kinds.body import Seconds
 from headway.model.access import Permission
 from headway.model.errors import InvalidRequest, NotFound
@@ -165,21 +165,14 @@ def _empty(settings: QueueSettings) -> QueueStats:
     return QueueStats(name=settings.name, settings=settings)
 
 
+TAG = "Queues and workers"
 _SAME = Answer(status=304, words="It is as you have it.")
 _SHOWN = Answer(form=QueueShape, words="The queue as it is now.", example=QUEUE)
 
 
 def _list(path: str, handler: Any, form: Any, summary: str, example: dict[str, Any]) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        handler=handler,
-        permission=Permission.READ,
-        summary=summary,
-        tag="Queues and workers",
-        answers=[Answer(form=form, words="All of them.", example={"items": [example], "cursor": None}), _SAME],
-        headers=IF_NONE_MATCH,
-    )
+    told = Answer(form=form, words="All of them.", example={"items": [example], "cursor": None})
+    return reading(path, handler, summary, tag=TAG, answers=[told, _SAME], headers=IF_NONE_MATCH)
 
 
 def _change(method: str, path: str, handler: Any, summary: str, body: Body | None = None) -> Route:
@@ -189,7 +182,7 @@ def _change(method: str, path: str, handler: Any, summary: str, body: Body | Non
         handler=handler,
         permission=Permission.SUBMIT,
         summary=summary,
-        tag="Queues and workers",
+        tag=TAG,
         body=body,
         answers=[_SHOWN],
         problems=[422],
@@ -198,13 +191,11 @@ def _change(method: str, path: str, handler: Any, summary: str, body: Body | Non
 
 ROUTES = [
     _list("/queues", list_queues, QueuePage, "All queues", QUEUE),
-    Route(
-        method="GET",
-        path="/queues/{queue}",
-        handler=show_queue,
-        permission=Permission.READ,
-        summary="Look at a queue",
-        tag="Queues and workers",
+    reading(
+        "/queues/{queue}",
+        show_queue,
+        "Look at a queue",
+        tag=TAG,
         answers=[_SHOWN, _SAME],
         headers=IF_NONE_MATCH,
     ),
@@ -219,13 +210,11 @@ ROUTES = [
     _change("POST", "/queues/{queue}/resume", resume, "Start jobs of a paused queue again"),
     _list("/workers", list_workers, WorkerPage, "All workers", WORKER),
     _list("/functions", list_functions, FunctionPage, "All functions that workers have announced", FUNCTION),
-    Route(
-        method="GET",
-        path="/stats",
-        handler=stats,
-        permission=Permission.READ,
-        summary="Everything at a glance",
-        tag="Queues and workers",
+    reading(
+        "/stats",
+        stats,
+        "Everything at a glance",
+        tag=TAG,
         answers=[Answer(form=Stats, words="Open jobs, queues, workers, schedules.", example=STATS)],
     ),
 ]
