@@ -256,38 +256,50 @@ class Headway(Scheduling):
 
     # Changing
 
-    def cancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
-        """Cancel jobs: waiting ones at once, running ones as soon as they can be stopped. Returns their states now."""
-        return self.block(self.acancel(*jobs, reason=reason), "cancel")
+    def cancel(
+        self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request", by: str | None = None
+    ) -> list[State]:
+        """Cancel jobs: waiting ones at once, running ones as soon as they can be stopped. Returns their states now.
 
-    async def acancel(self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request") -> list[State]:
+        Here and below, `by` is who asked, as the job's history tells it; where nobody says, the app's name.
+        """
+        return self.block(self.acancel(*jobs, reason=reason, by=by), "cancel")
+
+    async def acancel(
+        self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request", by: str | None = None
+    ) -> list[State]:
         """Cancel jobs; returns their states now."""
-        act = partial(cancel_jobs, by=None, reason=reason)
+        act = partial(cancel_jobs, by=self._asker(by), reason=reason)
         return _states(await self.client.move(_ids(jobs), act))
 
-    def retry(self, *jobs: Job[Any] | UUID) -> list[State]:
+    def retry(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
         """Run ended jobs again, under the same id."""
-        return self.block(self.aretry(*jobs), "retry")
+        return self.block(self.aretry(*jobs, by=by), "retry")
 
-    async def aretry(self, *jobs: Job[Any] | UUID) -> list[State]:
+    async def aretry(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
         """Run ended jobs again, under the same id."""
-        return _states(await self.client.move(_ids(jobs), partial(retry_jobs, by=None)))
+        return _states(await self.client.move(_ids(jobs), partial(retry_jobs, by=self._asker(by))))
 
-    def release(self, *jobs: Job[Any] | UUID) -> list[State]:
+    def release(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
-        return self.block(self.arelease(*jobs), "release")
+        return self.block(self.arelease(*jobs, by=by), "release")
 
-    async def arelease(self, *jobs: Job[Any] | UUID) -> list[State]:
+    async def arelease(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
         """Let jobs that were submitted with `hold=True` go."""
-        return _states(await self.client.move(_ids(jobs), partial(schedule_jobs, by=None)))
+        return _states(await self.client.move(_ids(jobs), partial(schedule_jobs, by=self._asker(by))))
 
-    def delete(self, *jobs: Job[Any] | UUID) -> list[State]:
+    def delete(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
-        return self.block(self.adelete(*jobs), "delete")
+        return self.block(self.adelete(*jobs, by=by), "delete")
 
-    async def adelete(self, *jobs: Job[Any] | UUID) -> list[State]:
+    async def adelete(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
         """Remove jobs with all that belongs to them; running ones are cancelled first."""
-        return _states(await self.client.move(_ids(jobs), partial(delete_jobs, by=None)))
+        return _states(await self.client.move(_ids(jobs), partial(delete_jobs, by=self._asker(by))))
+
+    def _asker(self, by: str | None) -> str:
+        if not isinstance(by, str | None):
+            raise InvalidRequest(f"by must be the name of whoever asks, not {by!r}", field="by")
+        return by or self.name
 
     # Settings
 
@@ -300,7 +312,7 @@ class Headway(Scheduling):
         """Set a queue's limits, for all workers; what isn't given stays as it is."""
         changes = _queue_changes(settings)
         _checked(QueueSettings, {"name": name, **changes})
-        await self.client.call(lambda store: store.change_queue(name, changes, by=None))
+        await self.client.call(lambda store: store.change_queue(name, changes, by=self.name))
 
     def limit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
         """Limit the jobs of one key, for all workers and queues; without a limit, lift it."""

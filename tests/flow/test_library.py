@@ -13,7 +13,16 @@ from uuid import UUID, uuid4
 import pytest
 
 from headway import Dedupe, Headway, HeadwayError, Job
-from headway.model.errors import Conflict, IdTaken, IllegalMove, InvalidJob, JobFailed, JobNotFound, WaitTimeout
+from headway.model.errors import (
+    Conflict,
+    IdTaken,
+    IllegalMove,
+    InvalidJob,
+    InvalidRequest,
+    JobFailed,
+    JobNotFound,
+    WaitTimeout,
+)
 from headway.model.states import Outcome, State
 from tests.flow.waiting import until
 
@@ -309,6 +318,26 @@ async def test_an_ended_job_can_be_run_again_under_its_id(app: Headway) -> None:
         assert await app.aretry(job) == [State.SCHEDULED]
         again = await job.finished(60)
     assert (again.result, again.attempt, again.failures, again.error) == ("second time", 2, 0, None)
+
+
+async def test_the_history_names_the_app_or_whoever_it_asks_for(app: Headway) -> None:
+    @app.job
+    async def f() -> None: ...
+
+    job, other = await f.options(hold=True).asubmit(), await f.options(hold=True).asubmit()
+    await app.arelease(job)
+    await app.acancel(job)
+    await app.aretry(job, by="ann")
+    await app.acancel(other, by="bob")
+
+    async def told(job_id: UUID) -> list[tuple[str, str | None]]:
+        lines = await app.client.call(lambda store: store.history(job_id))
+        return [(line.what, line.by) for line in lines if line.by]
+
+    assert await told(job.id) == [("scheduled", app.name), ("cancel", app.name), ("retry", "ann")]
+    assert await told(other.id) == [("cancel", "bob")]
+    with pytest.raises(InvalidRequest, match="by must be the name of whoever asks, not 7"):
+        await app.acancel(other, by=7)  # type: ignore[arg-type]
 
 
 async def test_a_deleted_job_is_gone_also_a_running_one(app: Headway) -> None:
