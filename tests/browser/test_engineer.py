@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ Visit = Callable[..., Visitor]
 
 SCRIPT = """#!/bin/sh
 echo working
+cat note.txt
 while [ ! -e {gate} ]; do sleep 0.1; done
 echo made by the script > report.txt
 echo done with all of it
@@ -63,6 +65,7 @@ async def test_an_engineer_adds_a_server_and_runs_a_script_there(
         shown = await ann.call("GET", f"/jobs/{job}")
         started, desired = (datetime.fromisoformat(shown[name]) for name in ("started_at", "desired_at"))
         assert started >= desired
+        await _runs_again(ann, job)
 
 
 async def _add_target(ann: Visitor, name: str, sshd: SshServer) -> None:
@@ -81,11 +84,17 @@ async def _add_target(ann: Visitor, name: str, sshd: SshServer) -> None:
 
 
 async def _write(ann: Visitor, directory: Path, gate: Path) -> None:
-    """A file, uploaded; the editor shows it."""
+    """A file, uploaded; the editor shows it. Another one goes along with it."""
     file = directory / "backup.sh"
     file.write_text(SCRIPT.format(gate=gate))
-    await ann.page.locator("input[type=file]").set_input_files(file)
+    await ann.page.locator("input[type=file]:not([multiple])").set_input_files(file)
     await expect(ann.page.locator(".cm-content")).to_contain_text("echo working")
+    (directory / "note.txt").write_text("a note beside it\n")
+    (directory / "left.txt").write_text("not wanted\n")
+    brought = [directory / "note.txt", directory / "left.txt"]
+    await ann.page.locator("input[type=file][multiple]").set_input_files(brought)
+    await ann.button("Leave out the file left.txt").click()
+    await expect(ann.page.get_by_role("button", name="Leave out the file")).to_have_count(1)
 
 
 async def _for_the_next_minute(ann: Visitor) -> None:
@@ -110,12 +119,25 @@ async def _is_warned(ann: Visitor, name: str) -> None:
     await expect(ann.page.get_by_text(f"“{name}” has not ended")).to_be_visible()
 
 
+async def _runs_again(ann: Visitor, job: str) -> None:
+    """With other arguments; script, files and the rest are what they were."""
+    await ann.page.get_by_role("link", name="Run again with changes").click()
+    await expect(ann.page.get_by_text("which stays encrypted")).to_be_visible()
+    await expect(ann.button("Leave out the file note.txt")).to_be_visible()
+    await ann.field("Arguments").fill("--again")
+    await ann.button("Submit").click()
+    await ann.page.wait_for_url(re.compile(rf"/jobs/(?!{job})[0-9a-f-]+$"))
+    await expect(ann.page.locator("h1 [data-state=completed]")).to_be_visible()
+    await ann.page.get_by_role("tab", name="Output").click()
+    await expect(ann.page.get_by_role("log")).to_contain_text("a note beside it")
+
+
 async def _takes_what_it_left(ann: Visitor) -> None:
     await ann.page.get_by_role("tab", name="Output").click()
     await expect(ann.page.get_by_role("log")).to_contain_text("done with all of it")
     async with ann.page.expect_download() as download:
         await ann.page.get_by_role("link", name="Download output").click()
-    assert "working\ndone with all of it" in Path(await (await download.value).path()).read_text()
+    assert "working\na note beside it\ndone with all of it" in Path(await (await download.value).path()).read_text()
     await ann.page.get_by_role("tab", name="Artifacts").click()
     await expect(ann.page.get_by_role("cell", name="report.txt")).to_be_visible()
     async with ann.page.expect_download() as download:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -13,6 +13,7 @@ from headway import Headway
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies, Origin
 from headway.model.errors import InvalidJob
+from headway.model.sealed import FILE
 from headway.model.target import Target, TargetKind
 from tests.api.conftest import Site, serving
 from tests.api.entrance import QUICK, entrance
@@ -92,6 +93,19 @@ async def test_the_script_of_a_schedule_is_sealed_and_not_taken_from_afar(site: 
     assert made.status_code == 201, made.text
     shown = await site.get(f"/schedules/{made.json()['id']}")
     assert "canary" not in made.text + shown.text
+
+
+async def test_the_files_of_a_job_are_named_by_reference_and_go_along_with_another(site: Site) -> None:
+    body = {**SCRIPT, "files": {"conf/app.ini": "a canary of a file"}}
+    first = (await site.post("/jobs", body)).json()["id"]
+    told = await site.get(f"/jobs/{first}/payload")
+    assert "canary" not in told.text
+    again = {**SCRIPT, "name": "again", "files": told.json()["files"]}
+    second = await site.post("/jobs", again)
+    assert second.status_code == 201, second.text
+    attached = await site.app.vault.attachments(UUID(second.json()["id"]))
+    [file] = [each for each in attached if each.role == FILE]
+    assert (file.name, await site.app.vault.content(file)) == ("conf/app.ini", b"a canary of a file")
 
 
 async def test_a_token_probes_for_its_own_queues_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,10 @@ test("arguments are typed, and wrong ones named", () => {
 
 test("a job that was becomes a draft, its script by reference only", () => {
   const job = { id: "0199", kind: "script", name: "backup", queue: "ops", priority: 5, tags: ["nightly"] };
-  const again = fromJob(job, { target: "db1", interpreter: ["python3", "-u"], args: ["two words"], env: { A: "1", TOKEN: { secret: "t" }, NOTE: "a\nb" } });
-  expect(build(again, null).body).toMatchObject({ script_from: "0199", target: "db1", interpreter: "python3 -u", args: ["two words"], env: { A: "1", TOKEN: { secret: "t" }, NOTE: "a\nb" }, priority: 5 });
+  const files = { "a.ini": { attachment: "0198" } };
+  const again = fromJob(job, { target: "db1", interpreter: ["python3", "-u"], args: ["two words"], files, env: { A: "1", TOKEN: { secret: "t" }, NOTE: "a\nb" } });
+  expect(build(again, null).body).toMatchObject({ script_from: "0199", target: "db1", interpreter: "python3 -u", args: ["two words"], files, env: { A: "1", TOKEN: { secret: "t" }, NOTE: "a\nb" }, priority: 5 });
+  expect(build({ ...again, files: {} }, null).body.files).toBeUndefined();
   expect(build(again, null).body.script).toBeUndefined();
 });
 

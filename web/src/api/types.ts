@@ -20,6 +20,7 @@ export type Artifact = wire.Artifact;
 export type Place = wire.Place;
 export type ResultMeta = Answered<"/api/v1/jobs/{job_id}/result/meta">;
 export type BatchItem = wire.BatchItem;
+export type BatchAnswered = wire.BatchAnswer;
 export type BulkAnswer = wire.BulkAnswer;
 
 export type When = wire.ScheduleBody["schedule"];
@@ -37,6 +38,7 @@ export type Point = wire.Point;
 export type Period = "hour" | "day" | "week";
 export type History = wire.HeadwayApiRoutesHistoryHistory;
 
+export type Uploads = wire.Uploads;
 export type Target = wire.TargetShape;
 export type Probe = wire.Probed;
 export type Secret = wire.SecretInfo;

@@ -13,6 +13,7 @@ from headway.api.table import Answer, Route
 from headway.components.shapes import job_shape
 from headway.components.status import get_job
 from headway.model.access import Permission
+from headway.model.sealed import FILE
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -23,9 +24,13 @@ class Place(msgspec.Struct, frozen=True):
 
 
 async def payload(call: Call) -> Response:
-    """What the job was asked to do: the fields of its kind. Scripts and credentials are not among them."""
+    """What the job was asked to do: the fields of its kind. Scripts and credentials are not among them; files are named,
+    by reference, so that another job can have them too."""
     job = await call.store(lambda store: get_job(store, call.job_id))
-    return tagged(call, shown(msgspec.json.decode(job.payload)))
+    fields = shown(msgspec.json.decode(job.payload))
+    attached = await call.service.app.vault.attachments(job.id)
+    files = {each.name: {"attachment": each.id} for each in attached if each.role == FILE}
+    return tagged(call, {**fields, "files": files} if files else fields)
 
 
 async def children(call: Call) -> Response:
@@ -47,7 +52,8 @@ ROUTES = [
         handler=payload,
         permission=Permission.READ,
         summary="What a job was asked to do",
-        description="The fields of its kind, without its script and without credentials.",
+        description="The fields of its kind, without its script and without credentials; its files by reference, as a "
+        "job takes them.",
         answers=[
             Answer(
                 words="The fields.",

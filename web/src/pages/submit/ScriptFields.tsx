@@ -1,6 +1,8 @@
-import { Alert, Anchor, Autocomplete, Button, FileButton, Group, Input, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Alert, Anchor, Autocomplete, Button, FileButton, Input, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState, type DragEvent } from "react";
 
+import { post } from "../../api/client";
+import type { Uploads } from "../../api/types";
 import { interpreterOf, languageOf, troubleOf } from "../../lib/script";
 import { Editor } from "../../parts/Editor";
 import { Icon } from "../../parts/Icon";
@@ -18,7 +20,7 @@ export function ScriptFields({ draft, set, wrong }: FieldsProps) {
     <Stack gap="sm">
       <NameField draft={draft} set={set} wrong={wrong} required />
       <ScriptText draft={draft} set={set} wrong={wrong} />
-      <Group grow align="flex-start" wrap="wrap" gap="sm" preventGrowOverflow={false}>
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
         <TargetPicker value={draft.target} own={hostOf(draft.rest.target)} onChange={(target) => set({ target })} error={wrong.target} />
         <Autocomplete
           label="Interpreter"
@@ -30,30 +32,66 @@ export function ScriptFields({ draft, set, wrong }: FieldsProps) {
           description={!draft.interpreter && interpreterOf(draft.script) ? `The first line names ${interpreterOf(draft.script)}` : undefined}
           inputWrapperOrder={["label", "input", "description", "error"]}
         />
-      </Group>
+      </SimpleGrid>
       <TextInput label="Arguments" placeholder='--fast "two words"' value={draft.scriptArgs} onChange={(e) => set({ scriptArgs: e.currentTarget.value })} />
-      <Group grow align="flex-start" wrap="wrap" gap="sm" preventGrowOverflow={false}>
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
         <div>
-        <Textarea label="Environment" placeholder={"NAME=value\nLEVEL=3"} autosize minRows={2} value={draft.env} error={wrong.env} onChange={(e) => set({ env: e.currentTarget.value })} />
-        <Kept env={draft.envKept} change={(envKept) => set({ envKept })} />
+          <Textarea label="Environment" placeholder={"NAME=value\nLEVEL=3"} autosize minRows={2} value={draft.env} error={wrong.env} onChange={(e) => set({ env: e.currentTarget.value })} />
+          <Kept things={draft.envKept} what="variable" tell={valueOf} change={(envKept) => set({ envKept })} />
         </div>
         <Textarea label="Files to keep" placeholder={"report.csv\nlogs/*.log"} autosize minRows={2} value={draft.collect} onChange={(e) => set({ collect: e.currentTarget.value })} />
-      </Group>
+      </SimpleGrid>
+      <Files files={draft.files} wrong={wrong.files} change={(files) => set({ files })} />
     </Stack>
   );
 }
 
-/** Variables that are taken over as they are, each with a way to leave it out. */
-function Kept({ env, change }: { env: Record<string, unknown>; change: (env: Record<string, unknown>) => void }) {
-  const entries = Object.entries(env);
+type KeptProps = { things: Record<string, unknown>; what: string; tell: (name: string, value: unknown) => string; change: (things: Record<string, unknown>) => void };
+
+/** What is taken along as it is, each with a way to leave it out. */
+function Kept({ things, what, tell, change }: KeptProps) {
+  const entries = Object.entries(things);
+  if (!entries.length) return null;
   return (
-    <div className="chips" style={{ marginTop: entries.length ? 6 : 0 }}>
+    <div className="chips" style={{ marginTop: 6 }}>
       {entries.map(([name, value]) => (
-        <button key={name} type="button" className="chip" aria-label={`Leave out the variable ${name}`} onClick={() => change(Object.fromEntries(entries.filter(([other]) => other !== name)))}>
-          {name}: {typeof value === "string" ? "several lines" : `secret ${String((value as { secret?: string }).secret)}`} <Icon name="cross" size={10} />
+        <button key={name} type="button" className="chip" aria-label={`Leave out the ${what} ${name}`} onClick={() => change(Object.fromEntries(entries.filter(([other]) => other !== name)))}>
+          {tell(name, value)} <Icon name="cross" size={10} />
         </button>
       ))}
     </div>
+  );
+}
+
+const valueOf = (name: string, value: unknown): string => `${name}: ${typeof value === "string" ? "several lines" : `secret ${String((value as { secret?: string }).secret)}`}`;
+
+/** Files that the script finds in its directory. They are brought at once, so that the job refers to them only. */
+function Files({ files, wrong, change }: { files: Record<string, unknown>; wrong?: string; change: (files: Record<string, unknown>) => void }) {
+  const [busy, setBusy] = useState(false);
+  const bring = async (chosen: File[]) => {
+    const form = new FormData();
+    for (const file of chosen) form.append("file", file);
+    setBusy(true);
+    try {
+      const { items } = await post<Uploads>("/uploads", form);
+      change({ ...files, ...Object.fromEntries(items.map(({ name, id }) => [name, { upload: id }])) });
+    } catch (error) {
+      tellTrouble(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Input.Wrapper label="Files to bring along" description="The script finds them in the directory where it starts." labelElement="div" error={wrong}>
+      <Kept things={files} what="file" tell={(name) => name} change={change} />
+      <FileButton multiple onChange={(chosen) => void bring(chosen)}>
+        {(props) => (
+          <Button {...props} mt={6} variant="default" size="compact-xs" loading={busy} leftSection={<Icon name="upload" size={12} />}>
+            Add files
+          </Button>
+        )}
+      </FileButton>
+    </Input.Wrapper>
   );
 }
 

@@ -5,7 +5,7 @@ import { Link, useNavigate, useSearchParams } from "react-router";
 
 import { get, post } from "../../api/client";
 import { Problem } from "../../api/problem";
-import type { BatchItem, Job } from "../../api/types";
+import type { BatchAnswered, BatchItem, Job } from "../../api/types";
 import { useMay } from "../../app/session";
 import { urlsIn } from "../../lib/urls";
 import { Icon } from "../../parts/Icon";
@@ -66,7 +66,7 @@ function Form() {
     setBusy(true);
     try {
       if (draft.kind === "fetch") {
-        const answer = await post<{ items: BatchItem[] }>("/jobs/batch", { jobs: urlsIn(draft.urls).urls.map((url) => ({ ...body, url })), partial: true });
+        const answer = await post<BatchAnswered>("/jobs/batch", { jobs: urlsIn(draft.urls).urls.map((url) => ({ ...body, url })), partial: true });
         setBatch(answer.items);
       } else {
         const job = await post<Job>("/jobs", body);

@@ -54,9 +54,10 @@ const readers: Record<Kind, (fields: Body) => { own: Partial<Draft>; asked: stri
       scriptArgs: quoted((fields.args as string[] | undefined) ?? []),
       target: typeof fields.target === "string" ? fields.target : "",
       collect: ((fields.collect as string[] | undefined) ?? []).join("\n"),
+      files: (fields.files as Body | undefined) ?? {},
       ...variables((fields.env as Body | undefined) ?? {}),
     },
-    asked: ["interpreter", "args", "env", "collect", ...(typeof fields.target === "string" ? ["target"] : [])],
+    asked: ["interpreter", "args", "env", "files", "collect", ...(typeof fields.target === "string" ? ["target"] : [])],
   }),
   http: (fields) => ({
     own: { url: text(fields.callback_url), method: text(fields.http_method) || "POST", payload: payloadText(fields), headers: headers(fields) },

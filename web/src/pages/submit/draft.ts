@@ -46,6 +46,8 @@ export type Draft = {
   /** Variables that lines of text can't tell: secrets, and values of several lines. */
   envKept: Record<string, unknown>;
   collect: string;
+  /** Files that it finds beside it, by name: uploads, and those of the job that is run again. */
+  files: Record<string, unknown>;
   url: string;
   method: string;
   headers: Header[];
@@ -90,6 +92,7 @@ export const blank = (): Draft => ({
   env: "",
   envKept: {},
   collect: "",
+  files: {},
   url: "",
   method: "POST",
   headers: [],
@@ -168,6 +171,7 @@ const builders: Record<Kind, (draft: Draft, parameters: Schema | null) => Built>
     if (draft.scriptArgs.trim()) body.args = wordsOf(draft.scriptArgs);
     const variables = { ...draft.envKept, ...env.pairs };
     if (Object.keys(variables).length) body.env = variables;
+    if (Object.keys(draft.files).length) body.files = draft.files;
     if (draft.collect.trim()) body.collect = draft.collect.split(/[\n,]+/).map((one) => one.trim()).filter(Boolean);
     return { body, wrong };
   },
