@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 
-import { between, duration, instantIn, relative, wallIn } from "../src/lib/time";
+import { ago as since, between, clockIn, duration, instantIn, relative, wallIn } from "../src/lib/time";
+import { current, subscribe } from "../src/live/now";
 
 const now = new Date("2030-01-31T12:00:00Z");
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000);
@@ -10,6 +11,30 @@ test("near times are relative", () => {
   expect(relative(ago(30), now)).toMatch(/30\s?s/);
   expect(relative(ago(200), now)).toMatch(/3\s?m/);
   expect(relative(ago(-7200), now)).toMatch(/^in 2/);
+});
+
+test("a silence is told as other times are", () => {
+  expect(since(0.4)).toBe("now");
+  expect(since(9.6)).toMatch(/^10\s?s ago$/);
+});
+
+test("a clock in a zone shows seconds where there are some", () => {
+  expect(clockIn(new Date("2030-01-31T05:00:00Z"), "Europe/Berlin")).toBe("Thu 31 Jan 2030 06:00");
+  expect(clockIn(new Date("2030-01-31T05:00:02Z"), "Europe/Berlin")).toBe("Thu 31 Jan 2030 06:00:02");
+});
+
+test("the page's clock is right for whoever looks at it first after a while", () => {
+  vi.useFakeTimers({ now });
+  vi.stubGlobal("document", { hidden: false });
+  subscribe(() => undefined)();
+  vi.setSystemTime(ago(-600));
+  const leave = subscribe(() => undefined);
+  expect(current()).toEqual(ago(-600));
+  vi.advanceTimersByTime(2_000);
+  expect(current()).toEqual(ago(-602));
+  leave();
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
 });
 
 test("durations are short", () => {

@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { inWords } from "../src/lib/cron";
 import { density } from "../src/lib/density";
 import { place } from "../src/lib/graph";
+import { told } from "../src/lib/life";
 import { byDay, step } from "../src/lib/heat";
 import { interpreterOf, languageOf, troubleOf } from "../src/lib/script";
 import { Gatherer } from "../src/live/gatherer";
@@ -52,6 +53,14 @@ test("the ledger is counted by day, long skips spread over theirs", () => {
   expect(days.find((day) => day.date === "2030-01-30")?.fired).toBe(1);
   expect(days.filter((day) => day.skipped === 1).map((day) => day.date)).toEqual(["2030-01-27", "2030-01-28", "2030-01-29"]);
   expect([step(0, 9), step(1, 9), step(9, 9)]).toEqual([0, 1, 4]);
+});
+
+test("a job's history is told in words", () => {
+  expect(told({ what: "scheduled", detail: "timed_out: took too long" })).toEqual({ state: "retrying", word: "waits for a retry", detail: "timed out: took too long" });
+  expect(told({ what: "scheduled", detail: null })).toEqual({ state: "scheduled", word: "scheduled", detail: "" });
+  expect(told({ what: "blocked", detail: "after" }).detail).toBe("waits for other jobs");
+  expect(told({ what: "blocked", detail: "limit mail" }).detail).toBe("limit mail");
+  expect(told({ what: "give_back", detail: null }).word).toBe("given back");
 });
 
 test("a script's first line is looked at", () => {

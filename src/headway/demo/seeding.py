@@ -104,7 +104,7 @@ async def _plan(app: Headway) -> None:
             {"description": "What is new, for those who want to know at breakfast"},
         ),
         (
-            "hourly-digest",
+            "stock-digest",
             cron("*/10 * * * *"),
             app.function("mail.digest").call("stock"),
             {"description": "Stock levels for the warehouse"},

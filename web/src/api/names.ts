@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { get } from "./client";
-import type { Page } from "./types";
+import type { Page, Queue } from "./types";
 
 /** The kinds of jobs that this service knows, by its own description. */
 export function useKinds(): string[] {
@@ -20,6 +20,6 @@ export function useKinds(): string[] {
 }
 
 export function useQueueNames(): string[] {
-  const { data } = useQuery({ queryKey: ["queues", "names"], queryFn: () => get<Page<{ name: string }>>("/queues"), staleTime: 30_000 });
+  const { data } = useQuery({ queryKey: ["queues", "names"], queryFn: () => get<Page<Queue>>("/queues"), staleTime: 30_000 });
   return data?.items.map((queue) => queue.name) ?? [];
 }

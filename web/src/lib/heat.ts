@@ -1,6 +1,8 @@
 /** The occurrences of a schedule by day, for a calendar. */
 
-export type Line = { nominal_at: string; until_at: string; count: number; job_id: string | null; reason: string | null };
+import type { Occurrence } from "../api/types";
+
+export type Line = Pick<Occurrence, "nominal_at" | "until_at" | "count" | "job_id" | "reason">;
 export type Day = { date: string; fired: number; skipped: number; reasons: string[] };
 
 const oneDay = 86_400_000;

@@ -22,12 +22,8 @@ export function relative(at: Date, now: Date): string {
   return "now";
 }
 
-/** How often a relative time changes, in milliseconds. */
-export function pace(at: Date, now: Date): number {
-  const distance = Math.abs(at.getTime() - now.getTime()) / 1000;
-  if (distance < 60) return 1_000;
-  return distance < 3_600 ? 15_000 : 60_000;
-}
+/** "3m ago", of so many seconds. */
+export const ago = (seconds: number): string => relative(new Date(-1000 * seconds), new Date(0));
 
 const long = new Intl.DateTimeFormat(undefined, {
   year: "numeric",
@@ -90,7 +86,7 @@ export function offset(at: Date, timeZone: string): number {
   return shown - Math.floor(at.getTime() / 1000) * 1000;
 }
 
-/** An instant as clocks in a zone show it: "Mon 31 Jan 2030 06:00". */
+/** An instant as clocks in a zone show it: "Mon 31 Jan 2030 06:00"; with seconds where there are some. */
 export function clockIn(at: Date, timeZone: string): string {
   return new Intl.DateTimeFormat("en-GB", {
     timeZone,
@@ -100,6 +96,7 @@ export function clockIn(at: Date, timeZone: string): string {
     year: "numeric",
     hour: "2-digit",
     minute: "2-digit",
+    second: at.getTime() % 60_000 ? "2-digit" : undefined,
     hour12: false,
   })
     .format(at)

@@ -11,9 +11,12 @@ function tick() {
   for (const listener of listeners) listener();
 }
 
-function subscribe(listener: () => void): () => void {
+export function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  timer ??= setInterval(tick, 1000);
+  if (!timer) {
+    now = new Date(); // it stood still while nobody listened
+    timer = setInterval(tick, 1000);
+  }
   return () => {
     listeners.delete(listener);
     if (listeners.size === 0) {
@@ -23,9 +26,11 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
+export const current = (): Date => now;
+
 /** The time, to the second. */
 export function useNow(): Date {
-  return useSyncExternalStore(subscribe, () => now);
+  return useSyncExternalStore(subscribe, current);
 }
 
 /** A text made from the time; renders again only when the text changes. */

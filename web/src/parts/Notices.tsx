@@ -19,7 +19,7 @@ export function Empty(props: { icon?: IconName; title: string; children?: ReactN
             {props.children}
           </Text>
         )}
-        {props.action && <Group mt="xs">{props.action}</Group>}
+        {props.action && <Group mt="xs" justify="center">{props.action}</Group>}
       </Stack>
     </Center>
   );

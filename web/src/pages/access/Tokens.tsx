@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 
 import { get, post, remove } from "../../api/client";
 import { useKinds } from "../../api/names";
-import type { Page as PageOf, Token } from "../../api/types";
+import type { NewToken, Page as PageOf, Token } from "../../api/types";
 import { useConfirm } from "../../parts/confirm";
 import { DataTable } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/form";
@@ -93,7 +93,7 @@ function TokenDialog({ close, made }: { close: () => void; made: (token: { name:
   const known = useKinds();
   const queries = useQueryClient();
   const save = async () => {
-    const answer = await post<{ token: string }>("/tokens", {
+    const answer = await post<NewToken>("/tokens", {
       name: name.trim(),
       role,
       ...(kinds.length ? { kinds } : {}),

@@ -42,7 +42,7 @@ export function Audit() {
   return (
     <Page title="Audit log">
       <section className="panel">
-        <Group gap="xs" p="sm">
+        <Group gap="xs" p="sm" className="wide">
           <TextInput size="xs" w={200} aria-label="Who" placeholder="Who: user:ann" value={actor} onChange={(e) => { setActor(e.currentTarget.value); setTrail([]); }} />
           <TextInput size="xs" w={220} aria-label="Action" placeholder="Did: jobs.cancel, or users." value={action} onChange={(e) => { setAction(e.currentTarget.value); setTrail([]); }} />
         </Group>

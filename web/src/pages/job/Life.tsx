@@ -2,6 +2,7 @@ import { Text } from "@mantine/core";
 
 import { useJobPart } from "../../api/jobs";
 import type { HistoryEntry, Job, Page } from "../../api/types";
+import { told } from "../../lib/life";
 import { lookOf } from "../../lib/states";
 import { between, duration } from "../../lib/time";
 import { Icon } from "../../parts/Icon";
@@ -32,7 +33,7 @@ export function Life({ job }: { job: Job }) {
 
 /** The job's time, parted by what it was spent with. */
 function Spans({ history }: { history: HistoryEntry[] }) {
-  const parts = history.slice(1).map((entry, i) => ({ look: lookOf(stateOf(history[i]!.what)), took: between(history[i]!.at, entry.at, new Date()) }));
+  const parts = history.slice(1).map((entry, i) => ({ look: lookOf(told(history[i]!).state), took: between(history[i]!.at, entry.at, new Date()) }));
   const whole = parts.reduce((sum, { took }) => sum + took, 0);
   if (whole <= 0) return null;
   const words = parts.map(({ look, took }) => `${look.word} ${duration(took)}`).join(", ");
@@ -46,56 +47,26 @@ function Spans({ history }: { history: HistoryEntry[] }) {
 }
 
 function Event({ entry, before }: { entry: HistoryEntry; before?: HistoryEntry }) {
-  const look = lookOf(stateOf(entry.what));
+  const { state, word, detail } = told(entry);
+  const look = lookOf(state);
   return (
     <li className={`tone-${look.tone}`}>
       <span className="dot">
         <Icon name={look.icon} size={15} />
       </span>
       <div>
-        <b>{entry.what.replaceAll("_", " ")}</b>
+        <b>{word}</b>
         {entry.by && <span> by {entry.by}</span>}
       </div>
       <Text size="xs" c="dimmed">
         <Instant at={entry.at} />
         {before && ` · after ${duration(between(before.at, entry.at, new Date()))}`}
       </Text>
-      {detail(entry.detail) && (
+      {detail && (
         <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-          {detail(entry.detail)}
+          {detail}
         </Text>
       )}
     </li>
   );
 }
-
-function detail(told: unknown): string {
-  if (told === null || told === undefined) return "";
-  if (typeof told === "string") return told;
-  if (typeof told !== "object") return String(told);
-  return Object.entries(told)
-    .filter(([, value]) => value !== null && value !== "")
-    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
-    .join(" · ");
-}
-
-/** Histories tell of more than states; these look like the state that they lead to. */
-const leads: Record<string, string> = {
-  created: "scheduled",
-  submitted: "scheduled",
-  planned: "scheduled",
-  claimed: "running",
-  started: "running",
-  attempt_failed: "retrying",
-  retry: "retrying",
-  retried: "retrying",
-  lost: "retrying",
-  released: "scheduled",
-  given_back: "scheduled",
-  cancel_asked: "cancelling",
-  cancel_requested: "cancelling",
-  held: "creating",
-  succeeded: "completed",
-};
-
-const stateOf = (what: string): string => leads[what] ?? what;

@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 
 import { pace, useJobPart } from "../../api/jobs";
 import { useHistory } from "../../api/stats";
-import type { History, Job, Why } from "../../api/types";
+import type { History, Job, Place as PlaceInLine, Why } from "../../api/types";
 import { plural } from "../../lib/numbers";
 import { isRunning } from "../../lib/states";
 import { duration } from "../../lib/time";
@@ -29,7 +29,7 @@ export function WhyPanel({ job }: { job: Job }) {
                 <Icon name="bang" size={12} /> {warning}
               </Text>
             ))}
-            {job.label === "pending" && <Place job={job} />}
+            {job.label === "pending" && <Place job={job} moves={moving.has(told.reason)} />}
           </>
         )}
       </Ask>
@@ -37,13 +37,16 @@ export function WhyPanel({ job }: { job: Job }) {
   );
 }
 
-/** Its place in the queue, and from the pace of the last minutes when its turn may come. */
-function Place({ job }: { job: Job }) {
-  const place = useJobPart<{ ahead: number | null }>(job.id, "place", { refetchInterval: pace });
+/** Reasons that go away by themselves, as others of the queue end. */
+const moving: ReadonlySet<string> = new Set<Why["reason"]>(["busy", "next"]);
+
+/** Its place in the queue, and from the pace of the last minutes when its turn may come, if the queue moves. */
+function Place({ job, moves }: { job: Job; moves: boolean }) {
+  const place = useJobPart<PlaceInLine>(job.id, "place", { refetchInterval: pace });
   const history = useHistory("hour", job.queue);
   const ahead = place.data?.ahead;
   if (ahead === null || ahead === undefined) return null;
-  const speed = speedOf(history.data);
+  const speed = moves ? speedOf(history.data) : 0;
   return (
     <Text size="sm" mt={4}>
       {ahead > 0 ? `${plural(ahead, "job")} of its queue before it` : "It is the next of its queue"}

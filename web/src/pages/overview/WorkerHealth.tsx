@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 
 import { useWorkers } from "../../api/stats";
-import { duration } from "../../lib/time";
+import { ago } from "../../lib/time";
 import { Ask, Empty } from "../../parts/Notices";
 import { Panel } from "../../parts/Panel";
 import { Health } from "../workers/Health";
@@ -20,7 +20,7 @@ export function WorkerHealth() {
                   <Health worker={worker} />
                   <span className="truncate" style={{ flex: 1 }} title={worker.name}>{worker.name}</span>
                   <Text size="xs" c="dimmed">{worker.fires && !worker.slots ? "scheduler" : `${worker.held} of ${worker.slots ?? "?"} slots`}</Text>
-                  <Text size="xs" c="dimmed">{duration(worker.silent)} ago</Text>
+                  <Text size="xs" c="dimmed">{ago(worker.silent)}</Text>
                 </li>
               ))}
             </ul>

@@ -3,7 +3,7 @@ import { Text } from "@mantine/core";
 
 import { useWorkers } from "../../api/stats";
 import type { Worker } from "../../api/types";
-import { duration } from "../../lib/time";
+import { ago } from "../../lib/time";
 import { DataTable } from "../../parts/DataTable";
 import { Ask, Empty } from "../../parts/Notices";
 import { Page } from "../../parts/Page";
@@ -27,7 +27,7 @@ const columns = [
   column.accessor("queues", { header: "Serves", cell: ({ row: { original: worker } }) => [...names(worker.queues), worker.fires && "fires schedules"].filter(Boolean).join(", ") || "–" }),
   column.accessor("held", { header: "Holds", meta: { numeric: true }, cell: ({ row: { original: worker } }) => `${worker.held}${worker.slots ? ` / ${worker.slots}` : ""}` }),
   column.accessor("started_at", { header: "Started", cell: ({ getValue }) => <When at={getValue()} /> }),
-  column.accessor("silent", { header: "Last sign of life", cell: ({ getValue }) => `${duration(getValue())} ago` }),
+  column.accessor("silent", { header: "Last sign of life", cell: ({ getValue }) => ago(getValue()) }),
 ];
 
 const names = (queues: Worker["queues"]): string[] => (Array.isArray(queues) ? queues : Object.entries(queues).map(([name, slots]) => `${name} (${slots})`));
