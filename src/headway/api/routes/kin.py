@@ -24,8 +24,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 async def payload(call: Call) -> Response:
-    """What the job was asked to do: the fields of its kind. Scripts and credentials are not among them; files are named,
-    by reference, so that another job can have them too."""
+    """What the job was asked to do: the fields of its kind. Scripts and credentials are not among them; files
+    are named, by reference, so that another job can have them too."""
     job = await call.store(lambda store: get_job(store, call.job_id))
     fields = shown(msgspec.json.decode(job.payload))
     attached = await call.service.app.vault.attachments(job.id)
