@@ -10,9 +10,13 @@ from playwright.async_api import expect
 
 from tests.browser.chrome import Visitor
 from tests.browser.house import TOKEN, House
+from tests.browser.test_looks import wrong_with
 from tests.servers import Postgres
 
 Visit = Callable[..., Visitor]
+
+EMPTY = ("/", "/jobs", "/submit?kind=call", "/schedules", "/targets", "/secrets", "/alerts", "/access", "/workers")
+"""Pages that look otherwise where nothing is yet."""
 
 
 async def test_a_newcomer_logs_in_by_the_link_and_sees_a_living_system(tmp_path: Path, visit: Visit) -> None:
@@ -24,6 +28,9 @@ async def test_a_newcomer_logs_in_by_the_link_and_sees_a_living_system(tmp_path:
             await expect(ann.page.locator("h1")).to_have_text("Overview")
             assert "code=" not in ann.page.url
             await expect(ann.page.get_by_text("Nothing has happened here yet")).to_be_visible()
+            found = {place: await wrong_with(ann, place) for place in EMPTY}
+            assert not {place: wrong for place, wrong in found.items() if wrong}
+            await ann.go("/")
             await ann.button("Show me a demo").click()
             await ann.go("/jobs")
             await expect(ann.page.locator("[data-state=completed]").first).to_be_visible()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +190,86 @@ async def test_what_was_selected_is_forgotten_with_the_list_it_was_in(sqlite_hou
         for name in ("picked-a", "picked-b"):
             await ann.call("POST", "/jobs", {"kind": "call", "function": "greet", "args": ["you"], "name": name})
         await ann.go("/jobs?name=picked-*")
-        await ann.page.get_by_role("row").filter(has_text="picked-a").get_by_role("checkbox").check()
+        picked = ann.page.get_by_role("row").filter(has_text="picked-a").get_by_role("checkbox")
+        await picked.check()
         await expect(ann.page.get_by_text("1 selected")).to_be_visible()
         await ann.page.get_by_label("Find jobs by name, id or error text").fill("picked-b")
         await ann.page.keyboard.press("Enter")
         await ann.page.wait_for_url("**/jobs?*q=picked-b")
         await expect(ann.page.get_by_role("row").filter(has_text="picked-a")).to_have_count(0)
         await expect(ann.page.get_by_text("All that match:")).to_be_visible()
+        await ann.go("/jobs?name=picked-*")
+        await picked.check()
+        await ann.button("Delete").click()
+        await ann.button("Delete 1 job").click()
+        await expect(ann.page.get_by_text("1 job deleted.")).to_be_visible()
+        await expect(ann.page.locator("tbody tr")).to_have_count(1)
+        await expect(ann.page.get_by_role("link", name="picked-b")).to_be_visible()
+
+
+async def test_a_schedule_for_once_is_chosen_in_the_calendar(sqlite_house: House, visit: Visit) -> None:
+    then = (datetime.now(UTC).replace(day=1) + timedelta(days=32)).replace(day=15, hour=6, minute=45)
+    async with visit(sqlite_house) as ann:
+        await ann.log_in(TOKEN)
+        await ann.go("/schedules/new")
+        await ann.field("Name of the schedule").fill("once-next-month")
+        await ann.page.get_by_text("Once", exact=True).click()
+        await ann.page.get_by_text("Function", exact=True).click()
+        await ann.field("Function").fill("greet")
+        await ann.field("name").fill("you")
+        await ann.button("Make the schedule").click()
+        await expect(ann.page.get_by_text("Say when it fires.")).to_be_visible()
+        await ann.page.get_by_label("Day and time").click()
+        assert await ann.serious() == []
+        await ann.button("Next month").click()
+        await ann.page.get_by_role("button", name=f"15 {then:%B %Y}", exact=True).click()
+        await ann.page.get_by_label("Hours").fill("06")
+        await ann.page.get_by_label("Minutes").fill("45")
+        await ann.button("Take this time").click()
+        await expect(ann.page.locator("ol.fires li")).to_have_count(1)
+        await expect(ann.page.locator("ol.fires li")).to_contain_text(f"{then:%d %b %Y} 06:45")
+        await ann.button("Make the schedule").click()
+        await expect(ann.page.locator("h1")).to_contain_text("once-next-month")
+        assert (await ann.call("GET", "/schedules?name=once-next-month"))["items"][0]["next_at"][:16] == (
+            f"{then:%Y-%m-%dT06:45}"
+        )
+        await expect(ann.page.get_by_text("It has not fired yet")).to_be_visible()
+        await ann.button("Pause").click()
+        await expect(ann.page.locator("h1")).to_contain_text("paused")
+        await ann.button("Resume").click()
+        await expect(ann.page.locator("h1")).to_contain_text("active")
+        await ann.button("Delete").click()
+        await ann.button("Delete the schedule").click()
+        await expect(ann.page.locator("h1")).to_have_text("Schedules")
+
+
+async def test_what_few_jobs_need_is_asked_for_too(sqlite_house: House, visit: Visit) -> None:
+    """Held, after another, with rules of retrying; refused, nothing of it is lost."""
+    async with visit(sqlite_house) as ann:
+        await ann.log_in(TOKEN)
+        parent = await ann.call("POST", "/jobs", {"kind": "call", "function": "greet", "args": ["x"], "hold": True})
+        await ann.go("/submit?kind=call")
+        await ann.field("Function").fill("breaks")
+        await ann.field("reason").fill("for good")
+        await ann.page.get_by_text("More options").click()
+        await ann.field("Key").fill("k" * 300)
+        await ann.field("Runs after").fill(parent["id"])
+        await ann.page.keyboard.press("Enter")
+        await ann.field("Expires after (s)").fill("600")
+        await ann.field("Attempts").fill("5")
+        await ann.button("Add a rule").click()
+        await ann.field("Rule 1, what it looks for").fill("RuntimeError")
+        await ann.button("Submit").click()
+        await expect(ann.page.get_by_role("alert")).to_contain_text("key")
+        await expect(ann.field("reason")).to_have_value("for good")
+        await ann.field("Key").fill("own-key")
+        await ann.button("Submit").click()
+        await expect(ann.page.locator("h1 [data-state=blocked]")).to_be_visible()
+        await expect(ann.page.get_by_text("waits for other jobs")).to_be_visible()
+        await ann.call("POST", f"/jobs/{parent['id']}/schedule", {})
+        await expect(ann.page.locator("h1 [data-state=failed]")).to_be_visible()
+        job = await ann.call("GET", f"/jobs/{ann.page.url.rpartition('/')[2]}")
+        assert (job["key"], job["attempt"], job["max_attempts"], job["after"]) == ("own-key", 1, 5, [parent["id"]])
 
 
 async def test_hostile_output_and_results_stay_text(house: House, visit: Visit) -> None:

@@ -4,6 +4,7 @@ HEADWAY_SCREENSHOTS=docs/images the pictures of the README are taken anew."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,14 +55,14 @@ async def test_every_page_can_be_read_by_everybody_and_fits_a_phone(demo: House,
         await ann.log_in(TOKEN)
         await ann.go("/jobs?state=failed")
         await expect(ann.page.locator("[data-state=failed]").first).to_be_visible()
-        found = {place: await _wrong_with(ann, place) for place in await places(ann)}
+        found = {place: await wrong_with(ann, place) for place in await places(ann)}
         assert not {place: wrong for place, wrong in found.items() if wrong}
         await ann.page.set_viewport_size(PHONE)
         await ann.button("Open the menu").click()
         await expect(ann.page.get_by_role("link", name="Workers")).to_be_visible()
 
 
-async def _wrong_with(ann: Visitor, place: str) -> list[str]:
+async def wrong_with(ann: Visitor, place: str) -> list[str]:
     """Looked at in light, in dark, and on a phone; only the colours differ between the first two."""
     ann.loaded = 0
     await ann.go(place)
@@ -110,7 +111,10 @@ async def test_keys_lead_through_the_table(demo: House, visit: Visit) -> None:
         await expect(ann.page.locator("tbody tr").nth(1)).to_be_visible()
         await ann.page.keyboard.press("j")
         await ann.page.keyboard.press("j")
-        await expect(ann.page.locator("tbody tr[data-current=true]")).to_have_count(1)
+        await ann.page.keyboard.press("k")
+        await expect(ann.page.locator("tbody tr").first).to_have_attribute("data-current", "true")
+        await ann.page.keyboard.press("x")
+        await expect(ann.page.get_by_text("1 selected")).to_be_visible()
         await ann.page.keyboard.press("Enter")
         await expect(ann.page.get_by_role("tab", name="Output")).to_be_visible()
         await ann.page.keyboard.press("/")
@@ -118,6 +122,41 @@ async def test_keys_lead_through_the_table(demo: House, visit: Visit) -> None:
         await ann.page.keyboard.press("Enter")
         await ann.page.wait_for_url("**/jobs?q=*")
         await expect(ann.page.get_by_text("the issuer declined").first).to_be_visible()
+        job = (await ann.call("GET", "/jobs?state=failed&limit=1"))["items"][0]
+        await ann.page.keyboard.press("/")
+        await ann.page.keyboard.press("ControlOrMeta+a")
+        await ann.page.keyboard.type(job["id"].upper())
+        await ann.page.keyboard.press("Enter")
+        await expect(ann.page.locator("h1")).to_contain_text(job["name"])
+        for letter in "gs":
+            await ann.page.keyboard.press(letter)
+        await expect(ann.page.locator("h1")).to_have_text("Schedules")
+
+
+async def test_the_overview_tells_of_hours_days_and_weeks_and_its_times_tick(demo: House, visit: Visit) -> None:
+    async with visit(demo) as ann:
+        await ann.log_in(TOKEN)
+        await ann.go("/")
+        await ann.button("Throughput a minute: show as a table").click()
+        table = ann.page.get_by_role("region", name="Throughput a minute, as a table")
+        await expect(table.get_by_role("row")).to_have_count(61)
+        for period, steps in (("Day", 96), ("Week", 84)):
+            await ann.page.get_by_text(period, exact=True).click()
+            await expect(ann.page.get_by_text(f"Done, last {period.lower()}")).to_be_visible()
+            table = ann.page.get_by_role("region", name=re.compile("^Throughput in .*, as a table$"))
+            await expect(table.get_by_role("row")).to_have_count(steps + 1)
+        visitors = ann.page.locator(".lanes").get_by_role("link", name="shop-visitors")
+        await visitors.click()
+        await expect(ann.page.get_by_role("img", name=re.compile("^[1-9][0-9]* fired, 0 skipped"))).to_be_visible()
+        changed = ann.page.locator("dd", has_text="headway, ").locator("time")
+        await expect(changed).to_have_attribute("title", re.compile(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$"))
+        first = await ann.page.locator("ol.fires li time").first.inner_text()
+        await expect(ann.page.locator("ol.fires li time").first).not_to_have_text(first)
+        await ann.page.get_by_text("Table", exact=True).click()
+        await expect(ann.page.get_by_role("region", name="Ledger").get_by_role("link").first).to_have_text("a job")
+        await ann.button("Change to dark colours").click()
+        await ann.page.reload()
+        await expect(ann.button("Change to light colours")).to_be_visible()
 
 
 async def _picture(ann: Visitor, place: str, scheme: str) -> None:

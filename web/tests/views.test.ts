@@ -60,6 +60,8 @@ test("a job's history is told in words", () => {
   expect(told({ what: "scheduled", detail: null })).toEqual({ state: "scheduled", word: "scheduled", detail: "" });
   expect(told({ what: "blocked", detail: "after" }).detail).toBe("waits for other jobs");
   expect(told({ what: "blocked", detail: "limit mail" }).detail).toBe("limit mail");
+  expect(told({ what: "failed", detail: "failed: it broke" })).toEqual({ state: "failed", word: "failed", detail: "it broke" });
+  expect(told({ what: "completed", detail: "succeeded" }).detail).toBe("");
   expect(told({ what: "give_back", detail: null }).word).toBe("given back");
 });
 

@@ -10,8 +10,9 @@ export function Search() {
   const [text, setText] = useState("");
   const go = useNavigate();
   const place = useLocation();
-  const find = (event: FormEvent) => {
+  const find = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
+    event.currentTarget.querySelector("input")?.blur(); // so that keys lead through what was found
     const wanted = text.trim();
     if (!wanted) return;
     if (uuid.test(wanted)) return void go(`/jobs/${wanted.toLowerCase()}`);

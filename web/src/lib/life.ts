@@ -24,6 +24,8 @@ export function told({ what, detail }: Pick<HistoryEntry, "what" | "detail">): T
   const said = detail ?? "";
   if (what === "scheduled" && tried.test(said)) return { state: "retrying", word: "waits for a retry", detail: said.replace("_", " ") };
   if (what === "blocked") return { state: what, word: what, detail: waits[said] ?? said };
+  if (what === "completed" && said === "succeeded") return { state: what, word: what, detail: "" };
+  if (said.startsWith(`${what}: `)) return { state: what, word: what, detail: said.slice(what.length + 2) };
   const [state, word] = acts[what] ?? [what, what === "creating" ? "on hold" : what.replaceAll("_", " ")];
   return { state, word, detail: said };
 }

@@ -29,7 +29,9 @@ type Props<Row> = {
 /** A table that stays in place: sticky head, rows for `j` and `k`, selection. Below a phone's width each row is a card. */
 export function DataTable<Row>(props: Props<Row>) {
   const { rows, columns, idOf, selected, onSelect, onOpen } = props;
-  const [current, setCurrent] = useState(-1);
+  const [chosen, setChosen] = useState<{ id: string | undefined; at: number }>({ id: undefined, at: -1 });
+  // By its id: rows of a live table move while one reads.
+  const current = chosen.id === undefined ? -1 : rows.findIndex((row) => idOf(row) === chosen.id);
   const body = useRef<HTMLTableSectionElement>(null);
   const selection: RowSelectionState = Object.fromEntries([...(selected ?? [])].map((id) => [id, true]));
   const table = useReactTable({
@@ -46,9 +48,11 @@ export function DataTable<Row>(props: Props<Row>) {
   });
   useRowKeys({
     count: rows.length,
-    current,
+    current: current < 0 ? chosen.at : current,
+    isThere: current >= 0,
     move: (to) => {
-      setCurrent(to);
+      const row = rows[to];
+      setChosen({ id: row && idOf(row), at: to });
       body.current?.rows[to]?.scrollIntoView({ block: "nearest" });
     },
     open: onOpen && ((at) => rows[at] && onOpen(rows[at])),
@@ -101,16 +105,17 @@ export function DataTable<Row>(props: Props<Row>) {
   );
 }
 
-type RowKeys = { count: number; current: number; move: (to: number) => void; open?: (at: number) => void; select?: (at: number) => void };
+type RowKeys = { count: number; current: number; isThere: boolean; move: (to: number) => void; open?: (at: number) => void; select?: (at: number) => void };
 
-function useRowKeys({ count, current, move, open, select }: RowKeys): void {
+/** From where the current row was, should it have gone; it is opened and selected only while it is there. */
+function useRowKeys({ count, current, isThere, move, open, select }: RowKeys): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey || document.querySelector("[role=dialog]")) return;
       if (event.key === "j") move(Math.min(count - 1, current + 1));
       else if (event.key === "k") move(Math.max(0, current - 1));
-      else if (event.key === "Enter" && current >= 0 && event.target === document.body) open?.(current);
-      else if (event.key === "x" && current >= 0) select?.(current);
+      else if (event.key === "Enter" && isThere && event.target === document.body) open?.(current);
+      else if (event.key === "x" && isThere) select?.(current);
     };
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);

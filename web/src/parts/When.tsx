@@ -36,5 +36,5 @@ export function Took({ from, to }: { from: string | null | undefined; to?: strin
 }
 
 function Elapsed({ from }: { from: string }) {
-  return <span className="nowrap">{useTicking((now) => duration(Math.floor(between(from, null, now))))}</span>;
+  return <span className="nowrap">{useTicking((now) => duration(Math.floor(between(from, null, now))).replace("0 ms", "0 s"))}</span>;
 }

@@ -2,6 +2,7 @@ import { Button, Group, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { createColumnHelper } from "@tanstack/react-table";
 import { useState } from "react";
+import { Link } from "react-router";
 
 import { get } from "../../api/client";
 import type { AuditLine, Page as PageOf } from "../../api/types";
@@ -16,15 +17,20 @@ const columns = [
   column.accessor("at", { header: "Time", cell: ({ getValue }) => <Instant at={getValue()} /> }),
   column.accessor("actor", { header: "Who" }),
   column.accessor("action", { header: "Did", cell: ({ getValue, row }) => <span className="mono">{getValue()}{row.original.count > 1 ? ` ×${row.original.count}` : ""}</span> }),
-  column.accessor("object", { header: "To", cell: ({ getValue }) => <span className="mono">{getValue()}</span> }),
+  column.accessor("object", { header: "To", cell: ({ getValue }) => <Thing path={getValue()} /> }),
   column.accessor("address", { header: "From", cell: ({ getValue }) => getValue() ?? "–" }),
-  column.accessor("detail", { header: "Detail", cell: ({ getValue }) => <span className="mono">{detail(getValue())}</span> }),
+  column.accessor("detail", { header: "Detail", cell: ({ getValue }) => <span className="anywhere">{detail(getValue())}</span> }),
 ];
 
-function detail(value: unknown): string {
-  if (value === null || value === undefined || value === "{}" || value === "") return "–";
-  const plain = typeof value === "string" ? value : JSON.stringify(value);
-  return plain === "{}" ? "–" : plain;
+/** What has a page of its own leads there. */
+function Thing({ path }: { path: string }) {
+  return /^(jobs|schedules)\/[0-9a-f-]{36}$/.test(path) ? <Link to={`/${path}`} className="mono">{path}</Link> : <span className="mono">{path}</span>;
+}
+
+/** "role: admin, queues: mail, billing" */
+export function detail(value: Record<string, unknown> | null | undefined): string {
+  const told = (one: unknown): string => (Array.isArray(one) ? one.map(told).join(", ") : typeof one === "string" ? one : JSON.stringify(one));
+  return Object.entries(value ?? {}).map(([name, one]) => `${name.replaceAll("_", " ")}: ${told(one)}`).join("; ") || "–";
 }
 
 /** Who did what, when and from where. Nothing here can be changed. */

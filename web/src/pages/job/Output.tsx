@@ -1,5 +1,5 @@
-import { Button, Group, Select } from "@mantine/core";
-import { useState } from "react";
+import { Button, Select, Stack } from "@mantine/core";
+import { useState, type ReactNode } from "react";
 
 import { address } from "../../api/client";
 import type { Job } from "../../api/types";
@@ -15,32 +15,29 @@ export function Output({ job }: { job: Job }) {
   if (job.attempt === 0) return <Empty icon="file" title="No output yet">It has not begun. What it writes shows here while it runs.</Empty>;
   const attempt = chosen ?? job.attempt;
   return (
-    <>
-      <Group gap="xs" px="sm" pt={8}>
-        {job.attempt > 1 && (
-          <Select
-            size="xs"
-            w={130}
-            aria-label="Attempt"
-            allowDeselect={false}
-            data={Array.from({ length: job.attempt }, (_, i) => ({ value: String(job.attempt - i), label: `Attempt ${job.attempt - i}` }))}
-            value={String(attempt)}
-            onChange={(value) => setChosen(Number(value))}
-          />
-        )}
-        <Button component="a" href={address(`/jobs/${job.id}/output`, { attempt })} download={`${job.name}-${attempt}.log`} variant="default" size="compact-xs" ml="auto" leftSection={<Icon name="download" size={12} />}>
-          Download output
-        </Button>
-      </Group>
-      <Lines key={attempt} job={job} attempt={attempt} />
-    </>
+    <Lines key={attempt} job={job} attempt={attempt}>
+      {job.attempt > 1 && (
+        <Select
+          size="xs"
+          w={130}
+          aria-label="Attempt"
+          allowDeselect={false}
+          data={Array.from({ length: job.attempt }, (_, i) => ({ value: String(job.attempt - i), label: `Attempt ${job.attempt - i}` }))}
+          value={String(attempt)}
+          onChange={(value) => setChosen(Number(value))}
+        />
+      )}
+      <Button component="a" href={address(`/jobs/${job.id}/output`, { attempt })} download={`${job.name}-${attempt}.log`} variant="default" size="compact-xs" leftSection={<Icon name="download" size={12} />}>
+        Download output
+      </Button>
+    </Lines>
   );
 }
 
-function Lines({ job, attempt }: { job: Job; attempt: number }) {
+function Lines({ job, attempt, children }: { job: Job; attempt: number; children: ReactNode }) {
   const live = isRunning(job.state) && attempt === job.attempt;
   const output = useOutput(job.id, attempt, live);
   if (!output.loaded) return <Waiting rows={6} />;
-  if (output.error && !output.text) return <div style={{ padding: 12 }}><Trouble error={output.error} /></div>;
-  return <Terminal text={output.text} live={live} skipped={output.skipped} />;
+  if (output.error && !output.text) return <Stack gap="sm" p="sm" align="flex-start">{children}<Trouble error={output.error} /></Stack>;
+  return <Terminal text={output.text} live={live} skipped={output.skipped} aside={children} />;
 }

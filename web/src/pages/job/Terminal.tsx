@@ -12,7 +12,7 @@ type Line = { number: number; spans: Span[]; text: string };
 
 /** A job's output as a terminal would show it: colours, search, follow and pause. It draws text nodes only, so nothing
  * that a job writes can become markup. */
-export function Terminal({ text, live, skipped }: { text: string; live: boolean; skipped: boolean }) {
+export function Terminal({ text, live, skipped, aside }: { text: string; live: boolean; skipped: boolean; aside?: ReactNode }) {
   const [following, setFollowing] = useState(true);
   const [wanted, setWanted] = useState("");
   const [hit, setHit] = useState(0);
@@ -65,6 +65,7 @@ export function Terminal({ text, live, skipped }: { text: string; live: boolean;
               </Button>
             </Tooltip>
           )}
+          {aside}
         </Group>
       </Group>
       <div className="terminal" ref={box} onScroll={scrolled} tabIndex={0} role="log" aria-label="Output" aria-live="off">
