@@ -85,6 +85,17 @@ async def test_a_target_is_made_changed_and_deleted_but_its_credential_never_sho
     assert (await site.get("/targets/db-1")).status_code == 404
 
 
+async def test_a_target_that_open_jobs_name_is_deleted_by_force_only(memory_site: Site) -> None:
+    await make(memory_site)
+    body = {"kind": "script", "name": "it", "target": "db-1", "script": "true", "probe": False}
+    job = (await memory_site.post("/jobs", body)).json()["id"]
+    refused = await memory_site.ask("DELETE", "/targets/db-1")
+    assert (refused.status_code, refused.json()["conflicting_job_id"]) == (409, job)
+    assert job in refused.json()["detail"]
+    assert (await memory_site.ask("PATCH", "/targets/db-1", json={"name": "other"})).status_code == 409
+    assert (await memory_site.ask("DELETE", "/targets/db-1", params={"force": "true"})).status_code == 204
+
+
 @pytest.mark.parametrize("moved", [{"host": "evil.example"}, {"port": 23}, {"host": "evil.example", "port": 23}])
 async def test_another_address_has_no_credential_and_no_trust(memory_site: Site, moved: dict[str, Any]) -> None:
     await make(memory_site, host_key=HOST_KEY)

@@ -15,6 +15,7 @@ from headway.model.errors import (
     NameTaken,
     SealBroken,
     SecretNotFound,
+    TargetInUse,
     TargetNotFound,
     VaultKeyRetired,
     VersionConflict,
@@ -22,6 +23,7 @@ from headway.model.errors import (
 from headway.model.filters import JobFilter
 from headway.model.job import OnConflict
 from headway.model.sealed import CREDENTIAL, SCRIPT, Attachment, Credential, Enclosed, Shared, VaultKey
+from headway.model.states import State
 from headway.model.target import Target
 from headway.settings import Settings
 from headway.store.scripts.schedules import Draft
@@ -351,3 +353,46 @@ async def test_a_deleted_target_takes_its_credential_along(house: House, vault: 
         await house.store.delete_target(made.id)
     [key] = await house.store.vault_keys()
     assert key.uses == 0
+
+
+async def test_a_target_is_not_taken_from_jobs_that_have_not_ended(house: House, vault: Vault) -> None:
+    """Whether they wait, run, are being cancelled, or have lost their worker."""
+    made = await vault.create_target(target(), None, by=None)
+    await house.submit("elsewhere", kind="script", payload='{"target":"web"}')
+    await house.submit("its own", kind="script", payload='{"target":{"host":"db","user":"ops","host_key":"db"}}')
+    await house.submit("no script", kind="http", payload='{"target":"db"}')
+    job = await house.submit("it", kind="script", payload='{"target":"db"}', priority=5)
+
+    async def kept() -> None:
+        for move in (
+            lambda: house.store.delete_target(made.id),
+            lambda: house.store.change_target(target("other", id=made.id), by=None),
+        ):
+            with pytest.raises(TargetInUse, match=str(job)):
+                await move()
+        await house.store.change_target(target(id=made.id, user="root"), by=None)
+
+    await kept()
+    claim = await house.claim_one()
+    assert claim.id == job
+    await kept()
+    assert await house.cancel(job) is State.CANCELLING
+    await kept()
+    await house.lose(claim)
+    assert await house.state(job) is State.CANCELLING
+    await kept()
+    await house.give_up(await house.claim_one())
+    await house.store.delete_target(made.id)
+
+
+async def test_a_refusal_to_delete_a_target_names_some_of_its_jobs_and_force_overrides_it(
+    house: House, vault: Vault
+) -> None:
+    made = await vault.create_target(target(), None, by=None)
+    jobs = [await house.submit("it", kind="script", payload='{"target":"db"}') for _ in range(4)]
+    with pytest.raises(TargetInUse, match="and others") as refused:
+        await house.store.delete_target(made.id)
+    assert [str(job) in str(refused.value) for job in jobs] == [True, True, True, False]
+    await house.store.delete_target(made.id, force=True)
+    with pytest.raises(TargetNotFound):
+        await house.store.delete_target(made.id, force=True)

@@ -86,7 +86,7 @@ def test_targets_are_made_changed_and_trusted(terminal: Terminal) -> None:
         "targets set db-1 --port 2222",
         "targets set db-1 --key-from value",
         "targets show db-1",
-        "targets delete db-1",
+        "targets delete db-1 --force",
         "targets set db-1",
         "targets create x --host h --user u --password-from password --key-from value",
     )

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from datetime import datetime
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
-from headway.executors.contract import Answer, Cancelled, Completed, Failed, TimedOut, Unknown
+from headway.executors.contract import Answer, Cancelled, Completed, Failed, Snoozed, TimedOut, Unknown
+from headway.executors.script.executor import ScriptExecutor, Task
 from headway.executors.script.hosts import Access
 from headway.executors.script.orders import Work
-from headway.model.errors import OutputUnavailable
+from headway.model.errors import OutputUnavailable, SecretNotFound
+from headway.model.job import Claim
 from headway.model.sealed import Credential
 from tests.script.far import PATIENCE, Bench, Job
 from tests.script.wire import Wire
@@ -470,3 +474,18 @@ def _session(pid: int) -> int | None:
         return os.getsid(pid) if alive else None
     except (ProcessLookupError, psutil.NoSuchProcess):
         return None
+
+
+async def test_a_cancel_of_what_can_not_be_loaded_is_done_only_if_it_has_never_begun(bench: Bench) -> None:
+    async def load(claim: Claim, begun_at: datetime | None) -> Task:
+        raise SecretNotFound("key")
+
+    executor = ScriptExecutor(msgspec.structs.replace(bench.executor._parts, load=load))
+    first = Job(Work(script=b"true", command=("/bin/sh",)))
+    bench.cancelling.add(first.id)
+    answer = await executor.submit(first.claim, first.context)
+    assert isinstance(answer, Cancelled)
+    assert "never will" in answer.reason
+    second = first.again()
+    assert isinstance(await executor.submit(second.claim, second.context), Snoozed)
+    assert "no secret 'key'" in (second.heard.progress[-1].text or "")

@@ -11,6 +11,7 @@ import pytest
 
 from headway import Headway
 from headway.executors.script.local import LocalFiles, LocalLink
+from headway.model.errors import TargetInUse
 from headway.model.target import Target, TargetKind
 from tests.flow.waiting import until
 from tests.script.far import PATIENCE
@@ -87,5 +88,33 @@ async def test_a_script_is_not_begun_again_where_it_cannot_be_found(
     assert ended.error is not None
     assert "may still be running" in ended.error.message
     assert (tmp_path / "runs").read_text() == "x\n"
+    (tmp_path / "go").touch()
+    await app.aclose()
+
+
+async def test_a_target_stays_until_what_was_begun_there_has_ended_or_its_server_is_said_to_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could see a script stopped whose target is gone: its job would be `cancelling` for ever."""
+    monkeypatch.setenv("HEADWAY_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HEADWAY_LOCAL_TARGET", "true")
+    app = Headway(f"sqlite:///{tmp_path / 'headway.db'}")
+    here = Target(id=uuid4(), name="here", kind=TargetKind.LOCAL, directory=str(tmp_path / "far"))
+    await app.vault.create_target(here, None, by="test")
+    script = f"touch {tmp_path}/begun; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    first = app.worker()
+    await first.start()
+    job = await app.asubmit("script", {"target": "here", "script": script}, name="local")
+    await until((tmp_path / "begun").exists, "the script to begin")
+    await first.stop(grace=0)
+    await app.acancel(job.id)
+    with pytest.raises(TargetInUse, match=str(job.id)):
+        await app.client.call(lambda store: store.delete_target(here.id))
+    await app.client.call(lambda store: store.delete_target(here.id, force=True))
+    async with app.worker():
+        ended = await app.await_ended(job.id, PATIENCE)
+    assert ended.state == "cancelled"
+    assert ended.error is not None
+    assert "may still be running" in ended.error.message
     (tmp_path / "go").touch()
     await app.aclose()

@@ -37,6 +37,7 @@ Directory = Annotated[_Text, typer.Option("--directory", help="Where runs get di
 Local = Annotated[bool, typer.Option("--local", help="The worker's own machine, where workers allow it.")]
 HostKey = Annotated[str, typer.Argument(metavar="KEY", help="The public key: 'ssh-ed25519 AAAA…'.")]
 Queue = Annotated[str, typer.Option("--queue", help="A worker of this queue tries.")]
+Force = Annotated[bool, typer.Option("--force", help="Although open jobs name it: its server is gone for good.")]
 
 
 def list_targets(store: Store = None, json: Json = False) -> None:
@@ -147,11 +148,11 @@ def probe(name: Name, queue: Queue = "default", by: By = None, store: Store = No
     raise typer.Exit(0 if found.ok else 1)
 
 
-def delete(name: Name, by: By = None, store: Store = None) -> None:
-    """Delete a target with its credential. Jobs that name it fail from now on."""
+def delete(name: Name, force: Force = False, by: By = None, store: Store = None) -> None:
+    """Delete a target with its credential; not while open jobs name it."""
 
     async def act(opened: Any) -> None:
-        await opened.delete_target((await opened.target(name)).id)
+        await opened.delete_target((await opened.target(name)).id, force=force)
 
     with_store(store, act, Change(who(by), "targets.delete", f"targets/{name}"))
     typer.echo(f"the target {name} is deleted")

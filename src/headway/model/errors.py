@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
@@ -103,6 +104,20 @@ class TargetNotFound(HeadwayError):
     def __init__(self, target: UUID | str) -> None:
         super().__init__(f"there is no target {str(target)!r}: see `headway targets list`")
         self.field = "target"
+
+
+class TargetInUse(HeadwayError):
+    """Jobs that have not ended name this target: they would never find it again."""
+
+    code = "conflict"
+
+    def __init__(self, name: str, jobs: Sequence[UUID], *, more: bool) -> None:
+        told = f"{', '.join(map(str, jobs))}{' and others' if more else ''}"
+        super().__init__(
+            f"the target {name!r} is named by jobs that have not ended: {told}. Wait for them or cancel them first; if "
+            "its server is gone for good, so that nobody can see their scripts stopped, delete it with force"
+        )
+        self.conflicting_job_id = jobs[0]
 
 
 class NameTaken(HeadwayError):

@@ -420,7 +420,7 @@ class Targets(Protocol):
         self, target: Target, key: Key = KEEP, version: int | None = None, *, by: str | None
     ) -> TargetRecord:
         """With another host or port its credential is gone unless a new one comes along. Raises TargetNotFound,
-        VersionConflict, NameTaken, VaultKeyRetired."""
+        VersionConflict, NameTaken, TargetInUse (its name stays while open jobs go by it), VaultKeyRetired."""
 
     async def target(self, named: UUID | str) -> TargetRecord:
         """By id or name. Raises TargetNotFound."""
@@ -429,8 +429,8 @@ class Targets(Protocol):
         """With its credential, sealed. Raises TargetNotFound."""
 
     async def find_targets(self, after_name: str = "", limit: int = 100) -> list[TargetRecord]: ...
-    async def delete_target(self, target_id: UUID) -> None:
-        """Raises TargetNotFound."""
+    async def delete_target(self, target_id: UUID, *, force: bool = False) -> None:
+        """Raises TargetNotFound; TargetInUse, unless by force, while open jobs name it."""
 
 
 class Alerts(Protocol):

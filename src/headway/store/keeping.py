@@ -82,5 +82,5 @@ class SqlVault:
     async def find_targets(self, after_name: str = "", limit: int = 100) -> list[TargetRecord]:
         return await self._driver.run(lambda: targets.find(after_name, limit), Lane.READ, single=True)
 
-    async def delete_target(self, target_id: UUID) -> None:
-        await self._driver.run(lambda: targets.delete(target_id), Lane.KEYED)
+    async def delete_target(self, target_id: UUID, *, force: bool = False) -> None:
+        await self._driver.run(lambda: targets.delete(target_id, force=force), Lane.KEYED)

@@ -39,6 +39,12 @@ class ProbeBody(msgspec.Struct, kw_only=True):
     queue: Annotated[str, Meta(description="the name of a queue, of which a worker tries")] = "default"
 
 
+class DeleteQuery(msgspec.Struct, kw_only=True):
+    """How to delete it."""
+
+    force: Annotated[bool, Meta(description="true to delete it although open jobs name it: its server is gone")] = False
+
+
 async def list_targets(call: Call) -> Response:
     asked: ListQuery = call.query
     found = await call.store(lambda store: store.find_targets(asked.cursor, asked.limit))
@@ -69,7 +75,8 @@ async def change(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     record = await _named(call)
     _protect_local(call, record)
-    await call.store(lambda store: store.delete_target(record.id))
+    asked: DeleteQuery = call.query
+    await call.store(lambda store: store.delete_target(record.id, force=asked.force))
     return nothing()
 
 
@@ -173,9 +180,13 @@ ROUTES = [
         handler=delete,
         permission=Permission.MANAGE_TARGETS,
         summary="Delete a target, with its credential",
+        description="Refused while open jobs name it. By force, which is for a server that is gone for good, those "
+        "that wait fail, and what may still run there ends as `unknown` or, if it is being cancelled, as `cancelled`, "
+        "with an error that says that nobody has seen it stopped.",
         tag=TAG,
+        query=DeleteQuery,
         answers=[Answer(status=204, words="It is gone.")],
-        problems=[404],
+        problems=[404, 409, 422],
     ),
     Route(
         method="POST",

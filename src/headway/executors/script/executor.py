@@ -32,7 +32,14 @@ from headway.executors.script.hosts import Access, Host, Hosts, Station, machine
 from headway.executors.script.link import LinkLost, Unreachable
 from headway.executors.script.orders import Place, Work
 from headway.executors.script.run import Ended, Refused, Run, Vanished
-from headway.model.errors import HeadwayError, OutputUnavailable, SealBroken, StoreUnavailable, VaultLocked
+from headway.model.errors import (
+    HeadwayError,
+    OutputUnavailable,
+    SealBroken,
+    StoreUnavailable,
+    TargetNotFound,
+    VaultLocked,
+)
 from headway.model.job import Claim, ErrorInfo, error_info, failure_of
 from headway.model.retry import Retry
 from headway.observe.logs import get_logger
@@ -45,6 +52,7 @@ KILL_AFTER = 5.0
 KEEP_PATIENCE = 60.0
 """Seconds for which files that can't be stored are tried again before they are given up."""
 LONGEST_WAIT = 15.0
+_NEVER = "the script had not begun, and never will"
 
 log = get_logger("headway.script")
 
@@ -286,7 +294,7 @@ class _Attempt:
         end = await self._carried_out(self._stop("cancelled"))
         if end is not None:
             return self._judged(end)
-        how = "the script was stopped and seen dead" if self._seen else "the script had not begun, and never will"
+        how = "the script was stopped and seen dead" if self._seen else _NEVER
         return Cancelled(f"cancelled on request; {how}")
 
     async def _see_through(self) -> Ending:
@@ -449,7 +457,12 @@ def _withheld(names: Sequence[str]) -> bytes:
 
 
 def _not_loaded(claim: Claim, context: Context, before: Before, error: HeadwayError) -> Ending:
-    """Something is missing that the script needs, or that is needed to look at it."""
+    """Something is missing that the script needs, or that is needed to look at it. A target is only gone if somebody
+    has said that its server is."""
+    if before.cancelling and not before.begun:
+        return Cancelled(f"cancelled on request; {_NEVER}")
+    if isinstance(error, TargetNotFound) and before.begun:
+        return Unknown(ErrorInfo("Unknown", f"{error}. Nobody has seen its script stopped: it may still be running"))
     if before.cancelling:
         return _stop_later(claim, context, str(error))
     if before.begun:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.errors import NameTaken, TargetNotFound, VersionConflict
-from headway.model.job import encode
+from headway.model.errors import NameTaken, TargetInUse, TargetNotFound, VersionConflict
+from headway.model.job import OUTLIVING, encode
 from headway.model.sealed import Sealed
 from headway.model.target import Target, TargetRecord
 from headway.store.scripts.vault import store_sealed
@@ -23,6 +23,8 @@ class Key(msgspec.Struct, frozen=True):
 
 KEEP = Key(None, "keep")
 """The credential that is there stays, if host and port do."""
+NAMED = 3
+"""Jobs of which a refusal tells."""
 
 
 def create(target: Target, key: Key, *, by: str | None) -> Script[TargetRecord]:
@@ -38,12 +40,14 @@ def create(target: Target, key: Key, *, by: str | None) -> Script[TargetRecord]:
 def change(target: Target, key: Key, version: int | None, *, by: str | None) -> Script[TargetRecord]:
     """Another form of a target. With another host or port the credential is gone, unless a new one comes along, and so
     is the host key that was trusted there, unless it is given with it. Raises TargetNotFound, VersionConflict,
-    NameTaken, VaultKeyRetired."""
+    NameTaken, TargetInUse, VaultKeyRetired."""
     row = yield from _lock(target.id)
     if version is not None and version != row["version"]:
         raise VersionConflict(row["name"], row["version"], what="target")
-    if target.name != row["name"] and (yield from _rows(target.name)):
-        raise NameTaken(target.name, "target")
+    if target.name != row["name"]:
+        if (yield from _rows(target.name)):
+            raise NameTaken(target.name, "target")
+        yield from _spare(row["name"])
     before = read(row)
     if key is KEEP:
         stays = before.address == target.address and before.kind is target.kind
@@ -72,10 +76,12 @@ def find(after_name: str, limit: int) -> Script[list[TargetRecord]]:
     return [record(row) for row in (yield one("find_targets", after_name=after_name, limit=limit))]
 
 
-def delete(target_id: UUID) -> Script[None]:
-    """With its credential. Raises TargetNotFound."""
-    if not (yield one("delete_target", id=target_id)):
-        raise TargetNotFound(target_id)
+def delete(target_id: UUID, *, force: bool) -> Script[None]:
+    """With its credential. Raises TargetNotFound, TargetInUse."""
+    row = yield from _lock(target_id)
+    if not force:
+        yield from _spare(row["name"])
+    yield one("delete_target", id=target_id)
 
 
 def read(row: Row) -> Target:
@@ -106,6 +112,13 @@ def _lock(target_id: UUID) -> Script[Row]:
     if not rows:
         raise TargetNotFound(target_id)
     return rows[0]
+
+
+def _spare(name: str) -> Script[None]:
+    """Only under its name is what was begun there found again, and seen to end."""
+    rows = yield one("jobs_of_target", name=name, kind=OUTLIVING, limit=NAMED + 1)
+    if rows:
+        raise TargetInUse(name, [row["id"] for row in rows[:NAMED]], more=len(rows) > NAMED)
 
 
 def _one(named: UUID | str) -> Script[Row]:

@@ -63,7 +63,7 @@ export function Targets() {
               variant="default"
               onClick={() => ask({
                 title: `Delete the target ${one.name}?`,
-                body: "Its credential is gone with it. Jobs that name it will fail.",
+                body: "Its credential is gone with it. As long as jobs that name it have not ended, it stays.",
                 verb: "Delete the target",
                 danger: true,
                 act: async () => {

@@ -135,5 +135,16 @@ where t.id = :id::uuid or t.name = :name::text;
 select id, name, record, credential, version, created_at, updated_at, updated_by from headway.target
 where name > :after_name::text order by name limit :limit::int;
 
+-- name: jobs_of_target(; name, kind, limit)
+-- Waiting ones, and those that somebody holds, which are found by their leases.
+select j.id from (
+    select id from headway.job where waiting > 0 and kind = :kind::text and payload->>'target' = :name::text
+    union
+    select id from headway.job
+    where id = any(array(select unnest(jobs) from headway.lease)) and state in ('running', 'cancelling')
+      and kind = :kind::text and payload->>'target' = :name::text
+) j
+order by j.id limit :limit::int;
+
 -- name: delete_target(; id)
 delete from headway.target where id = :id::uuid returning id;

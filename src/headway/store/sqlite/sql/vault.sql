@@ -124,5 +124,10 @@ where t.id = :id or t.name = :name;
 select id, name, record, credential, version, created_at, updated_at, updated_by from headway_target
 where name > :after_name order by name limit :limit;
 
+-- name: jobs_of_target(; name, kind, limit)
+select id from headway_job
+where finished_at is null and kind = :kind and json_extract(payload, '$.target') = :name
+order by id limit :limit;
+
 -- name: delete_target(; id)
 delete from headway_target where id = :id returning id;
