@@ -14,9 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -25,11 +23,10 @@ from uuid import UUID, uuid4
 from headway.model.errors import ConfigurationError, OutputUnavailable
 from headway.model.job import CHUNK, Chunk, ChunkSize, Claim, Report
 from headway.output.contract import Exist
+from headway.output.logbook import Logbook
 from headway.store.contract import Store
 
 T = TypeVar("T")
-_ENTRY = struct.Struct("<q16sqqi")
-"""Number, stream, place and time of a chunk, and its size; negative: the chunk was taken out."""
 BATCH = 200
 
 
@@ -60,21 +57,20 @@ class FileOutputs:
         if not await self._held(claim):
             return False
         now = await self._store.now()
-        await self._do(lambda: self._write(claim, chunks, now))
+        await self._do(lambda: self._logbook(claim.id, claim.attempt).write(chunks, now))
         return True
 
     async def trim(self, claim: Claim, first: int, last: int) -> None:
         if await self._held(claim):
-            await self._do(lambda: self._cut(claim, first, last))
+            await self._do(lambda: self._logbook(claim.id, claim.attempt).cut(first, last))
 
     async def chunks(
         self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
     ) -> list[Chunk]:
-        return await self._do(lambda: self._read(self._directory(job_id, attempt), stream, after_seq, limit))
+        return await self._do(lambda: self._logbook(job_id, attempt).read(stream, after_seq, limit))
 
     async def sizes(self, job_id: UUID, attempt: int) -> list[ChunkSize]:
-        entries = await self._do(lambda: self._entries(self._directory(job_id, attempt)))
-        return [ChunkSize(seq=seq, stream=_name(entries[seq]), size=entries[seq][4]) for seq in sorted(entries)]
+        return await self._do(self._logbook(job_id, attempt).sizes)
 
     async def save(self, claim: Claim, name: str, pieces: AsyncIterator[bytes]) -> bool:
         if not await self._held(claim):
@@ -146,78 +142,12 @@ class FileOutputs:
     def _directory(self, job_id: UUID, attempt: int) -> Path:
         return self._root / str(job_id) / str(int(attempt))
 
+    def _logbook(self, job_id: UUID, attempt: int) -> Logbook:
+        return Logbook(self._directory(job_id, attempt))
+
     def _artifact(self, job_id: UUID, attempt: int, name: str) -> Path:
         base = self._directory(job_id, attempt) / "artifacts"
         path = Path(os.path.normpath(base / name))
         if "\0" in name or not path.is_relative_to(base) or path == base:
             raise ValueError(f"{name!r} is no name for an artifact")
         return path
-
-    def _write(self, claim: Claim, chunks: Sequence[Chunk], now: datetime) -> None:
-        directory = self._directory(claim.id, claim.attempt)
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        at = int(now.timestamp() * 1_000_000)
-        with (directory / "output").open("ab") as output, (directory / "index").open("ab") as index:
-            for chunk in chunks:
-                place = output.tell()
-                output.write(chunk.data)
-                with (directory / _safe(chunk.stream)).open("ab") as single:
-                    single.write(chunk.data)
-                index.write(_ENTRY.pack(chunk.seq, chunk.stream.encode()[:16], place, at, len(chunk.data)))
-
-    def _cut(self, claim: Claim, first: int, last: int) -> None:
-        """What was taken out of the middle is given back to the disk where that can be told to it."""
-        directory = self._directory(claim.id, claim.attempt)
-        if not (directory / "index").exists():
-            return
-        entries = [entry for entry in self._entries(directory).values() if not first <= entry[0] <= last]
-        if not entries:
-            shutil.rmtree(directory)
-            return
-        kept = [self._chunk(directory, entry) for entry in entries]
-        fresh = directory.with_name(f".{directory.name}.cut")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(mode=0o700)
-        with (fresh / "output").open("wb") as output, (fresh / "index").open("wb") as index:
-            for entry, chunk in zip(entries, kept, strict=True):
-                place = output.tell()
-                output.write(chunk.data)
-                with (fresh / _safe(chunk.stream)).open("ab") as single:
-                    single.write(chunk.data)
-                index.write(_ENTRY.pack(entry[0], entry[1], place, entry[3], len(chunk.data)))
-        for path in fresh.iterdir():
-            path.replace(directory / path.name)
-        fresh.rmdir()
-
-    def _entries(self, directory: Path) -> dict[int, tuple[int, bytes, int, int, int]]:
-        """By number, the last of each counts."""
-        try:
-            data = (directory / "index").read_bytes()
-        except FileNotFoundError:
-            return {}
-        whole = len(data) // _ENTRY.size * _ENTRY.size
-        return {entry[0]: entry for entry in _ENTRY.iter_unpack(data[:whole])}
-
-    def _read(self, directory: Path, stream: str | None, after_seq: int, limit: int) -> list[Chunk]:
-        entries = self._entries(directory)
-        wanted = [
-            entries[seq]
-            for seq in sorted(entries)
-            if seq > after_seq and (stream is None or _name(entries[seq]) == stream)
-        ]
-        return [self._chunk(directory, entry) for entry in wanted[:limit]]
-
-    def _chunk(self, directory: Path, entry: tuple[int, bytes, int, int, int]) -> Chunk:
-        seq, _, place, at, size = entry
-        with (directory / "output").open("rb") as output:
-            output.seek(place)
-            data = output.read(size)
-        return Chunk(seq=seq, stream=_name(entry), data=data, at=datetime.fromtimestamp(at / 1_000_000, UTC))
-
-
-def _name(entry: tuple[int, bytes, int, int, int]) -> str:
-    return entry[1].rstrip(b"\0").decode()
-
-
-def _safe(stream: str) -> str:
-    return stream if stream.isalnum() else "other"
