@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,37 @@ async def test_files_never_lead_out_of_their_directory(house: House, tmp_path: P
         with pytest.raises(ValueError, match="no name for an artifact"):
             await outputs.save(claim, name, pieces(b"x"))
     assert not (tmp_path / "output").exists()
+
+
+async def test_what_is_in_a_bucket_is_told_by_names_alone(
+    house: House, tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request for each object would take hours where a script has printed a line every now and then."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    outputs = s3.from_url(f"s3://{BUCKET}/{tmp_path.name}", house.store)
+    claim = await running(house)
+    for start in range(0, 24, 4):
+        await outputs.append(claim, [chunk(seq, b"x" * seq, "a.b-c,d/e") for seq in range(start, start + 4)])
+    acts: list[str] = []
+    do = outputs._do
+
+    async def counted(act: str, **given: Any) -> Any:
+        acts.append(act)
+        return await do(act, **given)
+
+    monkeypatch.setattr(outputs, "_do", counted)
+    sizes = await outputs.sizes(claim.id, claim.attempt)
+    assert [(each.seq, each.stream, each.size) for each in sizes] == [(seq, "a.b-c,d/e", seq) for seq in range(24)]
+    assert acts == ["list_objects_v2"]
+    acts.clear()
+    assert [seq for seq, _, _ in await read(outputs, claim, after_seq=9, limit=3)] == [10, 11, 12]
+    assert acts == ["list_objects_v2", "get_object", "get_object"]
+    acts.clear()
+    await outputs.trim(claim, 2, 19)
+    assert [seq for seq, _, _ in await read(outputs, claim)] == [0, 1, 20, 21, 22, 23]
+    assert acts.count("get_object") == 1 + 2
+    await outputs.close()
 
 
 async def test_a_place_proves_itself_and_keeps_nothing_of_it(outputs: Outputs, tmp_path: Path) -> None:

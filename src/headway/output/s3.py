@@ -1,23 +1,23 @@
 """Output in a bucket of S3, or of a server that speaks like it: `HEADWAY_OUTPUT=s3://bucket/prefix`.
 
-    <prefix>/<job>/<attempt>/output/<number of the first chunk>     what was added at once
-    <prefix>/<job>/<attempt>/artifacts/<name>                       files that were collected
+    <prefix>/<job>/<attempt>/output/<number of the first chunk>-<what is in it>     see `pieces`
+    <prefix>/<job>/<attempt>/artifacts/<name>                                       files that were collected
 
-Objects are written whole, so a reader never sees half of one; chunks in a row that are added at once become one object.
+Objects are written whole, so a reader never sees half of one.
 Credentials, region and endpoint come from where Amazon's tools look for them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3,
 roles …).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
-import msgspec
 from aiobotocore.session import get_session
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -25,6 +25,7 @@ from headway.model.errors import ConfigurationError, OutputUnavailable
 from headway.model.job import CHUNK, Chunk, ChunkSize, Claim, Report
 from headway.observe.logs import get_logger
 from headway.output.contract import Exist
+from headway.output.pieces import MOST, Piece, begin, content, current, runs
 from headway.store.contract import Store
 
 log = get_logger("headway.output")
@@ -34,19 +35,7 @@ PART = 8 * 1024 * 1024
 BATCH = 200
 MOST_AT_ONCE = 1000
 """Objects that one request may remove."""
-
-
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk in an object."""
-
-    seq: int
-    stream: str
-    at: datetime
-    data: bytes
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[_Kept]).decode
+TRIES = 5
 
 
 def from_url(url: str, store: Store) -> S3Outputs:
@@ -75,47 +64,39 @@ class S3Outputs:
             return False
         if chunks:
             now = await self._store.now()
-            for kept in _runs([_Kept(chunk.seq, chunk.stream, now, chunk.data) for chunk in chunks]):
-                await self._put(self._piece(claim.id, claim.attempt, kept[0].seq), kept)
+            for run in runs(chunks):
+                await self._put(claim, run, now)
         return True
 
     async def trim(self, claim: Claim, first: int, last: int) -> None:
         if not await self._held(claim):
             return
-        for key in await self._pieces(claim.id, claim.attempt):
-            if _number(key) > last:
+        pieces: list[Piece] = []
+        async for page in self._pieces(claim.id, claim.attempt, first):
+            pieces += page
+            if page and page[-1].first > last:
                 break
-            kept = await self._get(key)
-            left = [chunk for chunk in kept if not first <= chunk.seq <= last]
-            if not left:
-                await self._do("delete_object", Key=key)
-            elif len(left) < len(kept):
-                await self._put(key, left)
+        where = current(pieces)
+        for piece in pieces:
+            left = {seq for seq in piece.seqs if where[seq] is piece and not first <= seq <= last}
+            if len(left) < len(piece.seqs):
+                await self._cut(claim, piece, left)
 
     async def chunks(
         self, job_id: UUID, attempt: int, *, stream: str | None = None, after_seq: int = -1, limit: int = 100
     ) -> list[Chunk]:
-        keys = await self._pieces(job_id, attempt)
-        # The object that begins last before the wanted chunks may hold some of them.
-        begin = max((place for place, key in enumerate(keys) if _number(key) <= after_seq + 1), default=0)
-        found: dict[int, _Kept] = {}
-        for key in keys[begin:]:
-            # One that comes later has the last word about a chunk.
-            if len(found) >= limit and _number(key) > sorted(found)[limit - 1]:
-                break
-            for chunk in await self._get(key):
-                if chunk.seq > after_seq and (stream is None or chunk.stream == stream):
-                    found[chunk.seq] = chunk
-        return [
-            Chunk(seq=chunk.seq, stream=chunk.stream, data=chunk.data, at=chunk.at)
-            for _, chunk in sorted(found.items())[:limit]
-        ]
+        tries = 0
+        while True:
+            wanted = await self._wanted(job_id, attempt, stream, after_seq, limit)
+            found = await self._read(job_id, attempt, wanted)
+            tries += 1
+            # Some may have been taken out, or moved, since they were listed.
+            if len(found) == len(wanted) or tries == TRIES:
+                return found
 
     async def sizes(self, job_id: UUID, attempt: int) -> list[ChunkSize]:
-        # S3 knows the sizes of objects only; one that comes later has the last word about a chunk.
-        keys = await self._pieces(job_id, attempt)
-        found = {chunk.seq: chunk for key in keys for chunk in await self._get(key)}
-        return [ChunkSize(seq=seq, stream=chunk.stream, size=len(chunk.data)) for seq, chunk in sorted(found.items())]
+        pieces = [piece async for page in self._pieces(job_id, attempt) for piece in page]
+        return [piece.sizes_of()[seq - piece.first] for seq, piece in current(pieces).items()]
 
     async def save(self, claim: Claim, name: str, pieces: AsyncIterator[bytes]) -> bool:
         if not await self._held(claim):
@@ -196,30 +177,64 @@ class S3Outputs:
     def _directory(self, job_id: UUID, attempt: int) -> str:
         return f"{self._root}{job_id}/{int(attempt)}"
 
-    def _piece(self, job_id: UUID, attempt: int, number: int) -> str:
-        # Of even length, so that S3's order is ours.
-        return f"{self._directory(job_id, attempt)}/output/{number:012d}"
+    def _piece(self, job_id: UUID, attempt: int, name: str = "") -> str:
+        return f"{self._directory(job_id, attempt)}/output/{name}"
 
     def _artifact(self, job_id: UUID, attempt: int, name: str) -> str:
         if not name or "\0" in name or any(part in {"", ".", ".."} for part in name.split("/")):
             raise ConfigurationError(f"{name!r} is no name for an artifact")
         return f"{self._directory(job_id, attempt)}/artifacts/{name}"
 
-    async def _pieces(self, job_id: UUID, attempt: int) -> list[str]:
-        prefix = f"{self._directory(job_id, attempt)}/output/"
-        return [found["Key"] async for page in self._list(Prefix=prefix) for found in page.get("Contents", ())]
+    async def _wanted(
+        self, job_id: UUID, attempt: int, stream: str | None, after_seq: int, limit: int
+    ) -> dict[int, Piece]:
+        """The next chunks, and where they are."""
+        pieces: list[Piece] = []
+        wanted: list[tuple[int, Piece]] = []
+        async for page in self._pieces(job_id, attempt, after_seq + 1):
+            pieces += page
+            wanted = [
+                (seq, piece)
+                for seq, piece in current(pieces).items()
+                if seq > after_seq and (stream is None or piece.streams[seq - piece.first] == stream)
+            ][:limit]
+            if len(wanted) == limit and pieces[-1].first > wanted[-1][0]:
+                break
+        return dict(wanted)
 
-    async def _put(self, key: str, kept: Sequence[_Kept]) -> None:
-        await self._do("put_object", Key=key, Body=_encode(kept))
+    async def _read(self, job_id: UUID, attempt: int, wanted: Mapping[int, Piece]) -> list[Chunk]:
+        pieces = list(dict.fromkeys(wanted.values()))
+        found = await asyncio.gather(*(self._get(job_id, attempt, piece) for piece in pieces))
+        held = {
+            (piece, chunk.seq): chunk for piece, chunks in zip(pieces, found, strict=True) for chunk in chunks or ()
+        }
+        return [held[piece, seq] for seq, piece in wanted.items() if (piece, seq) in held]
 
-    async def _get(self, key: str) -> list[_Kept]:
+    async def _pieces(self, job_id: UUID, attempt: int, seq: int = 0) -> AsyncIterator[list[Piece]]:
+        """In order; all that may hold this chunk or later ones."""
+        place = self._piece(job_id, attempt)
+        async for page in self._list(Prefix=place, StartAfter=place + begin(seq - MOST)):
+            yield [Piece.named(found["Key"].removeprefix(place), found["Size"]) for found in page.get("Contents", ())]
+
+    async def _cut(self, claim: Claim, piece: Piece, left: set[int]) -> None:
+        """Only these stay. They get their new place first: whoever looks meanwhile finds them twice."""
+        if left:
+            kept = await self._get(claim.id, claim.attempt, piece) or []
+            for run in runs(chunk for chunk in kept if chunk.seq in left):
+                await self._put(claim, run, run[0].at or await self._store.now())
+        await self._do("delete_object", Key=self._piece(claim.id, claim.attempt, piece.name))
+
+    async def _put(self, claim: Claim, run: Sequence[Chunk], at: datetime) -> None:
+        key = self._piece(claim.id, claim.attempt, Piece.of(run).name)
+        await self._do("put_object", Key=key, Body=content(run, at))
+
+    async def _get(self, job_id: UUID, attempt: int, piece: Piece) -> list[Chunk] | None:
         try:
-            answer = await self._do("get_object", Key=key)
+            answer = await self._do("get_object", Key=self._piece(job_id, attempt, piece.name))
         except _Missing:
-            # Taken out since it was listed.
-            return []
+            return None
         async with answer["Body"] as body:
-            return _decode(await body.read())
+            return piece.chunks(await body.read())
 
     async def _list(self, **wanted: Any) -> AsyncIterator[dict[str, Any]]:
         """Pages of what the bucket holds, in order."""
@@ -280,19 +295,3 @@ class _Upload:
             await self._outputs._do("abort_multipart_upload", **self._of)
         except (OutputUnavailable, _Missing) as error:
             log.warning("output.upload_left", key=self._of["Key"], error=str(error))
-
-
-def _runs(kept: Sequence[_Kept]) -> list[list[_Kept]]:
-    """Split where numbers are left out. A chunk that is said again (what is missing) is followed by others each time:
-    by its number alone, one object would take the place of another."""
-    runs: list[list[_Kept]] = []
-    for chunk in kept:
-        if runs and chunk.seq == runs[-1][-1].seq + 1:
-            runs[-1].append(chunk)
-        else:
-            runs.append([chunk])
-    return runs
-
-
-def _number(key: str) -> int:
-    return int(key.rpartition("/")[2])
