@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 
 import msgspec
 
@@ -18,7 +17,7 @@ from headway.model.overview import SILENT_AFTER
 from headway.observe.family import Signs
 from headway.scheduler.post import Post
 from headway.scheduler.service import Options, SchedulerService
-from headway.serve import Plan, post_of
+from headway.serve import Plan, post_of, stopping
 from headway.store.contract import Store
 
 
@@ -101,14 +100,9 @@ class AppScheduler:
 
     async def run(self) -> int:
         """Fire until SIGTERM or SIGINT; the exit status."""
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await self.start()
-        await stop.wait()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # A second signal ends the process at once: the store sees to the rest.
-            loop.remove_signal_handler(number)
+        with stopping() as stop:
+            await self.start()
+            await stop.wait()
         await self.stop()
         return 0
 

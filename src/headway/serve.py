@@ -6,7 +6,8 @@ import asyncio
 import gc
 import random as chance
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
@@ -262,20 +263,11 @@ class AppWorker:
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, or until a stuck job makes this process useless; the exit status."""
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await self.start()
-        waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._running().stuck.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        stuck = self._running().stuck.is_set() and not stop.is_set()
-        for wait in waits:
-            wait.cancel()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # A second signal ends the process at once: the leases see to the rest.
-            loop.remove_signal_handler(number)
+        with stopping() as stop:
+            await self.start()
+            status = await served(self._running(), stop)
         await self.stop()
-        return REPLACE if stuck else 0
+        return status
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -343,6 +335,29 @@ async def _announce(store: Store, plan: Plan) -> None:
             log.info("worker.announcement_delayed", error=str(error))
             await sleep(plan.clock, 0.1 * (attempt + chance.random()))
     return await store.announce(plan.registry.infos())
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set. Afterwards, while everything is brought to its end, another signal ends the
+    process at once: the leases and the store see to the rest."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+async def served(worker: Worker, stop: asyncio.Event) -> int:
+    """Until it is to stop, or a stuck job makes this process useless; the exit status."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (stop, worker.stuck)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    return REPLACE if worker.stuck.is_set() and not stop.is_set() else 0
 
 
 REPLACE = 75

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -18,11 +16,9 @@ from headway.api.server import ApiServer, Tls
 from headway.app import Headway
 from headway.duties.census import Census
 from headway.observe.page import counted
-from headway.serve import REPLACE, AppWorker
+from headway.serve import AppWorker, served, stopping
 from headway.store.contract import Store
 from headway.vault.selftest import check
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,38 +108,21 @@ class AppApi:
 
 async def run_api(api: AppApi) -> int:
     """The API alone, until SIGTERM or SIGINT; the exit status."""
-    stop = _on_signals()
-    async with api:
-        await stop.wait()
-        _let_signals_through()
+    async with AsyncExitStack() as stack:
+        with stopping() as stop:
+            await stack.enter_async_context(api)
+            await stop.wait()
     return 0
 
 
 async def run_all(api: AppApi, worker: AppWorker, begun: Callable[[], Awaitable[None]]) -> int:
     """API and worker, until SIGTERM or SIGINT, or until a stuck job makes this process useless; the exit status.
     `begun` is called once both serve."""
-    stop = _on_signals()
     worker.own.append(api.url)
-    async with worker, api:
-        assert worker.worker is not None
-        stuck = worker.worker.stuck
-        await begun()
-        waits = [asyncio.ensure_future(event.wait()) for event in (stop, stuck)]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
-        _let_signals_through()
-    return REPLACE if stuck.is_set() and not stop.is_set() else 0
-
-
-def _on_signals() -> asyncio.Event:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop.set)
-    return stop
-
-
-def _let_signals_through() -> None:
-    """A second signal ends the process at once: the leases see to the rest."""
-    for number in _SIGNALS:
-        asyncio.get_running_loop().remove_signal_handler(number)
+    async with AsyncExitStack() as stack:
+        with stopping() as stop:
+            await stack.enter_async_context(worker)
+            await stack.enter_async_context(api)
+            assert worker.worker is not None
+            await begun()
+            return await served(worker.worker, stop)
