@@ -4,7 +4,7 @@ FROM python:3.12-slim-bookworm AS build
 WORKDIR /source
 COPY . .
 # The wheel's build makes the page as well; Node comes with a package of the build's own.
-RUN pip wheel --no-cache-dir --wheel-dir /wheels --constraint constraints.txt '.[all]'
+RUN pip wheel --no-cache-dir --wheel-dir /wheels --constraint constraints.txt '.[all,otlp]'
 
 FROM python:3.12-slim-bookworm
 LABEL org.opencontainers.image.title="Headway" \
@@ -14,7 +14,7 @@ RUN groupadd --gid 10001 headway \
  && install --directory --owner headway --group headway --mode 0700 /data
 # hadolint ignore=DL3013
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels 'headway[all]'
+    pip install --no-cache-dir --no-index --find-links /wheels 'headway[all,otlp]'
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     HEADWAY_DATA=/data \

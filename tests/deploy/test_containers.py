@@ -111,6 +111,8 @@ def test_every_data_source_of_the_dashboards_is_provisioned_and_there() -> None:
     receivers = documents(ROOT / "deploy/tempo/tempo.yaml")[0]["distributor"]["receivers"]["otlp"]["protocols"]
     endpoint = services["worker"]["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"]
     assert endpoint == f"http://tempo:{receivers['http']['endpoint'].rpartition(':')[2]}"
+    assert "headway[all,otlp]" in (ROOT / "Dockerfile").read_text(), "what sends them there"
+    assert {services[name]["environment"]["OTEL_SERVICE_NAME"] for name in OWN} == {f"headway-{name}" for name in OWN}
 
 
 def test_yaml_is_well_formed() -> None:

@@ -18,6 +18,7 @@ from headway.cli.entrance import welcome
 from headway.cli.options import Bus, Host, LogJson, LogLevel, MaybeApp, Port, Reload, Store
 from headway.cli.reloading import Reloader, free_port
 from headway.cli.worker import run_loop
+from headway.observe import traces
 from headway.observe.family import WELL, Signs
 from headway.observe.page import Address, reported
 from headway.serve import tune_process
@@ -51,6 +52,7 @@ def api(  # noqa: PLR0913 - one parameter per flag
     served = open_api(loaded, held)
     from headway.api.process import run_api
 
+    traces.export()
     tune_process()
     # A port of their own is for those who ask for one: the API serves the metrics too, to whoever may read.
     sys.exit(run_loop(measured(served, run_api(served), compose.metrics_address(held, None))))

@@ -12,6 +12,7 @@ from headway.cli.reloading import Reloader
 from headway.cli.worker import run_loop
 from headway.components.assembly import components_of
 from headway.firing import AppScheduler
+from headway.observe import traces
 from headway.observe.page import Address, reported
 from headway.serve import tune_process
 
@@ -39,6 +40,7 @@ def scheduler(  # noqa: PLR0913 - one parameter per flag
         sys.exit(Reloader().run())
     loaded = compose.app_or_none(held.app, store)
     compose.use_bus(loaded, held.bus)
+    traces.export()
     tune_process()
     made = loaded.scheduler(components=components_of(components), tell_backlog=held.cloudwatch)
     sys.exit(run_loop(serve(made, compose.metrics_address(held, METRICS_PORT))))

@@ -16,6 +16,7 @@ from headway.cli.processes import depart
 from headway.cli.reloading import Reloader, free_port
 from headway.cli.worker import Concurrency, Grace, Lease, Queues, run_loop, slots_of
 from headway.components.assembly import components_of
+from headway.observe import traces
 from headway.serve import AppWorker, tune_process
 from headway.settings import Settings
 from headway.store import make_store
@@ -58,6 +59,7 @@ def up(  # noqa: PLR0913 - one parameter per flag
         scheduler=True,
         components=components_of(components),
     )
+    traces.export()
     tune_process()
     sys.exit(run_loop(_serve(loaded, worker, held, demo=demo)))
 

@@ -15,6 +15,7 @@ from headway.cli.options import Bus, LogJson, LogLevel, MaybeApp, MetricsPort, R
 from headway.cli.processes import depart, supervise
 from headway.cli.reloading import Reloader
 from headway.model.errors import ConfigurationError
+from headway.observe import traces
 from headway.observe.page import Address, reported
 from headway.serve import AppWorker, tune_process
 
@@ -109,6 +110,7 @@ def worker(  # noqa: PLR0913 - one parameter per flag
         if loaded.url.startswith("sqlite"):
             typer.echo("headway: SQLite has one writer; several processes are safe, but not faster", err=True)
         sys.exit(supervise(processes, address))
+    traces.export()
     tune_process()
     sys.exit(run_loop(serve(loaded.worker(**settings), address, supervised=supervised)))
 

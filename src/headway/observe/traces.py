@@ -2,16 +2,19 @@
 at it is a span below that one, and requests that it sends carry the attempt on.
 
 Nobody has to switch it on. Where nobody has loaded OpenTelemetry nobody traces, and it costs one look. Whoever does
-sets up a provider and an exporter as for any other program, for example with `opentelemetry-instrument headway worker`.
+sets up a provider and an exporter as for any other program. The commands do so themselves where `ENDPOINT` is set.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from headway.observe.logs import get_logger
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -19,7 +22,30 @@ if TYPE_CHECKING:
     from headway.model.job import Claim
 
 TRACEPARENT = "traceparent"
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+log = get_logger("headway.traces")
+
 _FORM = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+
+
+def export() -> None:
+    """Send the spans of this process to the collector that OpenTelemetry's own variables name, unless none is named, or
+    the user's code has arranged something else. Called when that is loaded."""
+    if not os.environ.get(ENDPOINT) or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
+        return
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:
+        log.warning("traces.not_exported", variable=ENDPOINT, missing=error.name, help="pip install 'headway[otlp]'")
+        return
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        provider = TracerProvider()
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        trace.set_tracer_provider(provider)
 
 
 def loaded() -> bool:
