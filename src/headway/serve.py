@@ -23,6 +23,7 @@ from headway.components.assembly import ALL, assemble
 from headway.declaring import Calendar, Declared
 from headway.duties.census import Census
 from headway.executors import make_executors
+from headway.executors.call.executor import CHILDREN
 from headway.executors.call.functions import Registry
 from headway.executors.contract import Executor, Setup
 from headway.hooks import HookCaller, HookList
@@ -65,11 +66,13 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     the app's functions name, and `default`.
 
     `concurrency` is the number of slots of queues without one. Where nobody says: 100, or 20 times as many of jobs that
-    do nothing but wait for other servers.
+    do nothing but wait for other servers. `children` is how many child processes run functions with `process=True`:
+    where nobody says, one per core, or as many as there are slots by number.
     """
 
     queues: str | Sequence[str] | Mapping[str, int | None] | None = None
     concurrency: int | None = None
+    children: int | None = None
     lease: float = 30.0
     grace: float = 30.0
     name: str | None = None
@@ -78,6 +81,15 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to fire schedules as well."""
     components: tuple[str, ...] = ALL
     """Which of the components then act on commands from the bus."""
+
+    def __post_init__(self) -> None:
+        if self.children is not None and self.children < 1:
+            raise ConfigurationError(f"a worker needs at least one child process, not {self.children}")
+
+    def processes(self, plan: Plan) -> int:
+        """Child processes at most: who gives slots by number means so many jobs at once, whatever they run in."""
+        slots = self.options(plan).queues.values()
+        return self.children or max(CHILDREN, sum(number or 0 for number in slots))
 
     def options(self, plan: Plan) -> Options:
         queues = plan.registry.queues() if self.queues is None else self.queues
@@ -298,6 +310,7 @@ class AppWorker:
             registry=plan.registry,
             provider=plan.provider,
             reference=plan.reference,
+            children=self._settings.processes(plan),
             on_stuck=self._stuck,
             store=self._store,
             secrets=plan.vault,

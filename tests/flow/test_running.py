@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from headway import Cancel, Fail, Headway, Hooks, Job, Retry, Rule, Services, Snooze, current
+from headway.executors.call.executor import CHILDREN
 from headway.model.errors import ConfigurationError
 from headway.model.states import Outcome, State
 from tests.flow.processes import Project
@@ -392,6 +393,57 @@ async def test_as_many_plain_functions_run_at_once_as_there_are_slots(sqlite_app
     async with sqlite_app.worker(queues={"default": 60}):
         jobs = await sqlite_app.asubmit_many([meet.call() for _ in range(60)])
         assert {(await job.finished(60)).result for job in jobs} == set(range(60))
+
+
+async def test_as_many_child_processes_run_at_once_as_there_are_slots(
+    sqlite_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = CHILDREN + 2
+    app = sqlite_project.app(f"""
+        @app.job(name="meet", process=True)
+        def meet() -> None:
+            note(os.getpid())
+            while len((here / "notes").read_text().splitlines()) < {many}:
+                time.sleep(0.01)
+    """)
+    monkeypatch.syspath_prepend(sqlite_project.directory)
+    async with app.worker(queues={"default": many}):
+        jobs = await app.asubmit_many([app.function("meet").call() for _ in range(many)])
+        assert [(await job.finished(60)).state for job in jobs] == [State.COMPLETED] * many
+    await app.aclose()
+
+
+async def test_a_job_that_waits_for_a_child_process_has_not_begun(
+    sqlite_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = sqlite_project.app("""
+        @app.job(name="last", process=True)
+        def last() -> None:
+            note(os.getpid())
+            time.sleep(600)
+    """)
+    monkeypatch.syspath_prepend(sqlite_project.directory)
+    async with app.worker(children=1) as worker:
+        first, second = await app.asubmit_many([app.function("last").options(timeout=300).call() for _ in range(2)])
+
+        async def told() -> bool:
+            return (await first.arefresh()).started_at is not None
+
+        await until(told, "the store to know that the first has begun")
+        waiting = await second.arefresh()
+        assert (waiting.state, waiting.started_at) == (State.RUNNING, None)
+
+        await worker.stop_queue("default")
+
+        async def given_back() -> bool:
+            return (await second.arefresh()).state is State.SCHEDULED
+
+        await until(given_back, "the second to be given back")
+        assert (await second.arefresh()).attempt == 0
+        assert (await first.arefresh()).state is State.RUNNING
+        await worker.stop(grace=0)
+    assert len(sqlite_project.notes()) == 1
+    await app.aclose()
 
 
 def alone() -> None:

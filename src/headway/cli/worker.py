@@ -38,6 +38,15 @@ Concurrency = Annotated[
         show_default="100, and 2000 for requests",
     ),
 ]
+Children = Annotated[
+    int | None,
+    typer.Option(
+        "--children",
+        min=1,
+        help="Child processes at most, for functions with process=True.",
+        show_default="one per core, or as many as slots are given",
+    ),
+]
 Processes = Annotated[
     int, typer.Option("--processes", "-p", min=1, help="Worker processes. On SQLite one does the work of many.")
 ]
@@ -67,6 +76,7 @@ def worker(  # noqa: PLR0913 - one parameter per flag
     app: MaybeApp = None,
     queue: Queues = None,
     concurrency: Concurrency = None,
+    children: Children = None,
     processes: Processes = 1,
     lease: Lease = None,
     grace: Grace = None,
@@ -101,6 +111,7 @@ def worker(  # noqa: PLR0913 - one parameter per flag
     settings: dict[str, Any] = {
         "queues": slots_of(queue, concurrency),
         "concurrency": concurrency,
+        "children": children,
         "lease": held.lease,
         "grace": held.grace,
         "scheduler": scheduler,

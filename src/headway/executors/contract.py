@@ -8,6 +8,7 @@ then polled) or `Scheduled` (it is polled again after a while). It raises nothin
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection
 from contextvars import ContextVar, Token
 from datetime import datetime
@@ -181,6 +182,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What builds service classes, for kind `call`."""
     reference: str | None = None
     """Where child processes find the app: `module:attribute`."""
+    children: int | None = None
+    """How many child processes may run at once; None leaves it to the executor."""
     on_stuck: Callable[[Claim], None] = lambda claim: None
     """Called when a job can't be stopped: its slot stays held, and the worker's process is to be replaced."""
     store: Any = None
@@ -196,6 +199,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     shared: dict[str, Any] = {}
     """What executors of one worker have in common, by names of their own."""
 
+
+NOT_YET = math.inf
+"""When a job began that is still to begin."""
 
 LOG = "log"
 """The stream of output that is no script's."""
@@ -214,7 +220,7 @@ class Context:
     `emit` takes a progress report or a piece of output; the worker stores them under the claim's token.
     """
 
-    __slots__ = ("_cancelled", "_claim", "_emit", "alone", "kept", "leaving", "timeout")
+    __slots__ = ("_cancelled", "_claim", "_emit", "alone", "began", "kept", "leaving", "timeout")
 
     def __init__(
         self, claim: Claim, *, timeout: float | None, emit: Callable[[Progress | Written], None], alone: bool = False
@@ -226,6 +232,8 @@ class Context:
         self.leaving = False
         """The job only leaves this worker: what lives outside of it may go on, for the next attempt to find."""
         self.timeout = timeout
+        self.began: float | None = None
+        """When the job really began, by the worker's clock, where it had to wait in its slot; `NOT_YET` meanwhile."""
         self.alone = alone
         """To be run in a fresh child process: the job is suspected of killing its worker."""
 

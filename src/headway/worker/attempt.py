@@ -12,6 +12,7 @@ import msgspec
 
 from headway.clock import Clock, sleep
 from headway.executors.contract import (
+    NOT_YET,
     Answer,
     Completed,
     Context,
@@ -106,14 +107,23 @@ class Attempt:
         """It says how far it is, or runs for a while and the store doesn't know since when."""
         if self.output is not None and self.output.progress is not None:
             return True
-        return not self.reported and self.began is not None and now - self.began >= REPORT_AFTER
+        return not self.reported and self.ran(now) >= REPORT_AFTER
 
     def report(self, now: float) -> Report:
         """When it began, as seconds ago, and how far it is."""
         self.reported = True
         progress = self.output.take_progress() if self.output else None
-        ran = now - (self.began if self.began is not None else now)
-        return Report(job_id=self.claim.id, token=self.claim.token, ran=ran, progress=progress)
+        return Report(job_id=self.claim.id, token=self.claim.token, ran=max(self.ran(now), 0.0), progress=progress)
+
+    @property
+    def held_up(self) -> bool:
+        """It has its slot, but not yet what it needs beside, such as a child process."""
+        return self.context is not None and self.context.began == NOT_YET
+
+    def ran(self, now: float) -> float:
+        """Seconds since it began; less than nothing while it has not."""
+        began = self.began if self.context is None or self.context.began is None else self.context.began
+        return now - (NOT_YET if began is None else began)
 
     def stop(self, reason: Stop) -> None:
         """Ask for the end. A lost lease overrules every other reason: then nothing is recorded."""
@@ -161,6 +171,8 @@ class Attempt:
             # The one wall: an executor that raises has failed its job, not the worker.
             trace = "".join(traceback.format_exception(error))
             ending = Failed(error=error_info(error, trace), failure=failure_of(error))
+        now = clock.monotonic()
+        ran = self.ran(now)
         # It is over: a stop that comes now must not interrupt its recording. The context refers to us: kept, it would
         # make a cycle of every job, left to the garbage collector.
         if self.context is not None:
@@ -168,10 +180,8 @@ class Attempt:
         self.task = self.context = None
         if self._stop is Stop.LEASE_LOST:
             return None
-        now = clock.monotonic()
-        ran = now - self.began
         if ending is None:
-            return self.stopped(ran)
+            return self.stopped(ran if ran >= 0 else None)
         if isinstance(ending, NoCode):
             self.lane.parking.tell(self.claim, ending.what, now)
         return self._judged(_discreet(ending), ran, random)

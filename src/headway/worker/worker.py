@@ -186,6 +186,8 @@ class Worker:
             await self._parts.bus.unlisten(queue)
         while lane.waiting:
             self._give_back(lane.waiting.popleft())
+        for attempt in [attempt for attempt in lane.running if attempt.held_up]:
+            attempt.stop(Stop.GIVE_BACK)
 
     # Claiming and running
 

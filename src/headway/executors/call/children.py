@@ -35,7 +35,7 @@ from headway.executors.call.messages import (
     framed,
     read_news,
 )
-from headway.executors.contract import Completed, Context, Ending, Lost, NoCode
+from headway.executors.contract import NOT_YET, Completed, Context, Ending, Lost, NoCode
 from headway.model.job import Claim, ErrorInfo
 from headway.observe import traces
 from headway.observe.logs import get_logger
@@ -63,8 +63,11 @@ class Children:
 
         Cancelled, it raises CancelledError when the child is seen dead, unless the job completed before.
         """
+        if self._places.locked():
+            context.began = NOT_YET
         async with self._places:
             child = None
+            context.began = self._clock.monotonic()
             try:
                 child = await self._child(fresh=context.alone)
                 run = _Run(child, self._clock, self._grace, context)

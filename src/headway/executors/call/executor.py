@@ -28,13 +28,17 @@ from headway.observe.logs import get_logger
 _log = get_logger("headway.call")
 
 
+CHILDREN = max(2, os.cpu_count() or 2)
+"""Child processes, where nobody says how many."""
+
+
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How plain functions and child processes are run."""
 
     threads: int = 1000
     """They are made as they are needed: how many jobs run at once is what the slots of the queues say."""
-    children: int = max(2, os.cpu_count() or 2)
-    """Processes take memory and a core each: beyond so many, jobs wait for one of them to be free."""
+    children: int = CHILDREN
+    """Processes take memory and a core each: beyond so many, jobs wait for one of them to be free, unbegun."""
     stuck_after: float = 5.0
     """A thread still alive so many seconds after it was told to stop is reported stuck."""
     on_stuck: Callable[[Claim], None] | None = None
