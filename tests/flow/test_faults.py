@@ -13,6 +13,7 @@ import pytest
 from headway import Headway, Job, current
 from headway.model.errors import HeadwayError
 from headway.model.states import State
+from headway.serve import WorkerSettings
 from tests.flow.audit import audit, nothing_waits
 from tests.flow.conftest import migrate
 from tests.flow.processes import Process, Project
@@ -22,6 +23,7 @@ from tests.servers import PostgresServer
 
 LEASE = 2.0
 RECOVERY = LEASE + 5.0
+DEFAULT_LEASE = WorkerSettings().lease
 
 WORK = """
 @app.job(name="work")
@@ -78,6 +80,24 @@ def test_the_jobs_of_a_killed_worker_run_again_within_the_lease_and_five_seconds
     assert set(project.notes()[5:]) == {f"begun-{second.pid}"}
     assert found.lost == 5
     assert recovery <= RECOVERY
+
+
+def test_with_the_lease_that_nobody_set_they_run_again_within_its_thirty_five_seconds(
+    postgres_project: Project,
+) -> None:
+    app = postgres_project.app(WORK)
+    first = postgres_project.worker()
+    job = app.function("hang").submit()
+    block_until(lambda: len(postgres_project.notes()) == 1, "the job to begin")
+    second = postgres_project.worker()
+    first.kill()
+    killed_at = time.monotonic()
+    block_until(lambda: len(postgres_project.notes()) == 2, "the job to begin again", DEFAULT_LEASE + 5)
+    recovery = time.monotonic() - killed_at
+    (postgres_project.directory / "go").touch()
+    print(f"\nkill -9: begun again after {recovery:.1f} s with the default lease")
+    assert postgres_project.notes()[1] == f"begun-{second.pid}"
+    assert (job.wait(60).attempt, recovery > RECOVERY) == (2, True), "as long as the default lease says"
 
 
 async def test_whoever_takes_a_lost_job_back_calls_the_hook_for_it(postgres_project: Project) -> None:
