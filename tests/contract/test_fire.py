@@ -217,6 +217,25 @@ async def test_the_ledger_is_read_page_by_page(firing: Firing) -> None:
     assert [firing.since_start(line.nominal_at) for line in page] == minutes(3, 2)
 
 
+async def test_the_ledger_is_counted_by_day_and_fate(firing: Firing) -> None:
+    schedule_id = await firing.create(schedule="0 */6 * * *", misfire="run_all", overlap="allow")
+    other = await firing.create(name="other", schedule="0 */6 * * *")
+    firing.house.clock.advance(3 * 86_400)
+    await firing.tick()
+    lines = await firing.lines(schedule_id)
+    assert len(lines) == 12
+    days = await firing.house.store.calendar(schedule_id)
+    told = {line.nominal_at.date(): 0 for line in lines}
+    for line in lines:
+        told[line.nominal_at.date()] += 1
+    assert {day.nominal_at.date(): day.count for day in days} == told
+    assert [day.nominal_at for day in days] == sorted((day.nominal_at for day in days), reverse=True)
+    assert {day.job_id for day in days} <= {line.job_id for line in lines}
+    [fired, *skipped] = await firing.house.store.calendar(other)
+    assert (fired.count, fired.reason, {line.reason for line in skipped}) == (1, None, {"coalesced"})
+    assert sum(line.count for line in skipped) == 11
+
+
 async def test_a_skip_goes_on_where_the_last_line_is_one_for_the_same_reason(firing: Firing) -> None:
     schedule_id = await firing.create(overlap="skip")
     await firing.pass_by(3 * MINUTE, MINUTE)

@@ -277,6 +277,10 @@ class Schedules(Protocol):
     async def occurrences(self, schedule_id: UUID, *, before: datetime | None = None, limit: int = 100) -> list[Line]:
         """The ledger, latest first."""
 
+    async def calendar(self, schedule_id: UUID) -> list[Line]:
+        """The ledger by days (UTC), latest first: all times of a day that became jobs are one line, with the latest of
+        them, and so are all that were skipped for one reason."""
+
     async def fire(self, *, previous: datetime | None = None, limit: int = 1000) -> Fired:
         """Make the jobs of due schedules, each nominal time once, however many processes do this. Raises NotFired."""
 

@@ -52,6 +52,9 @@ class SqlSchedules:
     async def occurrences(self, schedule_id: UUID, *, before: datetime | None = None, limit: int = 100) -> list[Line]:
         return await self._driver.run(lambda: schedules.occurrences(schedule_id, before, limit), Lane.READ, single=True)
 
+    async def calendar(self, schedule_id: UUID) -> list[Line]:
+        return await self._driver.run(lambda: schedules.calendar(schedule_id), Lane.READ, single=True)
+
     async def fire(self, *, previous: datetime | None = None, limit: int = 1000) -> Fired:
         tried: list[UUID] = []
         try:

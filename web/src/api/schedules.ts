@@ -35,7 +35,8 @@ export function useStrips(ids: readonly string[]) {
   });
 }
 
-export const useOccurrences = (id: string, limit = 500) => useQuery({ queryKey: ["live", "schedule", id, "occurrences"], queryFn: () => get<Page<Occurrence>>(`/schedules/${id}/occurrences`, { limit }) });
+/** The ledger of a schedule: its latest lines, or all of it day by day. */
+export const useOccurrences = (id: string, query: { limit: number } | { daily: true }) => useQuery({ queryKey: ["live", "schedule", id, "occurrences", query], queryFn: () => get<Page<Occurrence>>(`/schedules/${id}/occurrences`, query) });
 
 /** As many coming fires of a schedule as are asked for at once. */
 export const known = 100;

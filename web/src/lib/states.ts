@@ -27,3 +27,6 @@ export const filters = ["running", "pending", "scheduled", "retrying", "blocked"
 const ended = new Set(["completed", "failed", "cancelled"]);
 export const hasEnded = (state: string): boolean => ended.has(state);
 export const isRunning = (state: string): boolean => state === "running" || state === "cancelling";
+
+/** How a job stands, in the most telling word. */
+export const standing = (job: { state: string; label: string }): string => (hasEnded(job.state) || isRunning(job.state) ? job.state : job.label);

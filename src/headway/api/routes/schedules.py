@@ -80,6 +80,9 @@ class Past(msgspec.Struct, kw_only=True):
 
     before: Annotated[Time | None, Meta(description=A_TIME)] = None
     limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="how many at most, from 1 to 1000")] = 100
+    daily: Annotated[
+        bool, Meta(description="true: all of a day (UTC) that became the same is one line, and there is one page")
+    ] = False
 
 
 class Occurrences(msgspec.Struct, frozen=True):
@@ -178,6 +181,8 @@ async def jobs(call: Call) -> Response:
 
 async def occurrences(call: Call) -> Response:
     found, asked = await _any(call), call.query
+    if asked.daily:
+        return tagged(call, Occurrences(await call.store(lambda store: store.calendar(found.id)), None))
     lines = await call.store(lambda store: store.occurrences(found.id, before=asked.before, limit=asked.limit + 1))
     page = lines[: asked.limit]
     return tagged(call, Occurrences(page, page[-1].nominal_at if len(lines) > asked.limit else None))

@@ -20,6 +20,9 @@ from headway.store.scripts.rows import ids
 from headway.store.scripts.watermark import NO_ID
 from headway.store.statements import Row, Script, many, one
 
+COUNTED = 100_000
+"""Lines of a ledger that are counted for a calendar, the latest: two months of a schedule that fires every minute."""
+
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule to be stored, and the job it is to make. Jobs get ids of their own: that of the template is none."""
@@ -190,6 +193,12 @@ def find(wanted: ScheduleFilter) -> Script[list[Found]]:
 def occurrences(schedule_id: UUID, before: datetime | None, limit: int) -> Script[list[Line]]:
     """The ledger, latest first."""
     rows = yield one("get_occurrences", schedule_id=schedule_id, before_at=before, limit=limit)
+    return [Line(**{name: row[name] for name in Line.__struct_fields__}) for row in rows]
+
+
+def calendar(schedule_id: UUID) -> Script[list[Line]]:
+    """The ledger by days (UTC), latest first: a line for all that became the same."""
+    rows = yield one("count_occurrences", schedule_id=schedule_id, limit=COUNTED)
     return [Line(**{name: row[name] for name in Line.__struct_fields__}) for row in rows]
 
 

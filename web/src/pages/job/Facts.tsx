@@ -4,6 +4,7 @@ import { Link } from "react-router";
 
 import type { Job } from "../../api/types";
 import { bytes } from "../../lib/numbers";
+import { isRunning } from "../../lib/states";
 import { duration } from "../../lib/time";
 import { Ident } from "../../parts/Ident";
 import { Panel } from "../../parts/Panel";
@@ -20,7 +21,7 @@ export function Facts({ job }: { job: Job }) {
     ["Planned", <Pair at={job.run_at} />],
     ["Started", job.started_at ? <Pair at={job.started_at} /> : "–"],
     ["Ended", job.finished_at ? <Pair at={job.finished_at} /> : "–"],
-    ["Took", job.started_at ? <Took from={job.started_at} to={job.finished_at} /> : "–"],
+    ["Took", job.started_at && (isRunning(job.state) || job.finished_at) ? <Took from={job.started_at} to={job.finished_at} /> : "–"],
     ["Attempt", `${job.attempt} of ${job.max_attempts}${job.losses ? `, ${job.losses} lost` : ""}`],
     ["Timeout", job.timeout ? duration(job.timeout) : "none"],
   ];

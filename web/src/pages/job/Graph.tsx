@@ -4,7 +4,7 @@ import { Link } from "react-router";
 import { get } from "../../api/client";
 import type { Job, Page } from "../../api/types";
 import { place } from "../../lib/graph";
-import { lookOf } from "../../lib/states";
+import { lookOf, standing } from "../../lib/states";
 import { Panel } from "../../parts/Panel";
 import { State } from "../../parts/State";
 
@@ -32,7 +32,7 @@ export function Graph({ job }: { job: Job }) {
         {[...found, ...below].map((one) => (
           <li key={one.id}>
             {found.includes(one) ? "waits for " : "lets go "}
-            <Link to={`/jobs/${one.id}`}>{one.name}</Link> <State of={one.state} />
+            <Link to={`/jobs/${one.id}`}>{one.name}</Link> <State of={standing(one)} />
           </li>
         ))}
       </ul>
@@ -61,7 +61,7 @@ function Drawing({ jobs, nodes, current }: { jobs: Job[]; nodes: { id: string; a
 }
 
 function Box({ job, at, current }: { job: Job; at: { x: number; y: number }; current: boolean }) {
-  const look = lookOf(job.state);
+  const look = lookOf(standing(job));
   return (
     <g transform={`translate(${at.x} ${at.y})`} className={`tone-${look.tone}`}>
       <title>{`${job.name}: ${look.word}`}</title>

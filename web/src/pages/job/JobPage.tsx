@@ -3,7 +3,7 @@ import { useParams } from "react-router";
 
 import { useJob } from "../../api/jobs";
 import type { Job } from "../../api/types";
-import { hasEnded, isRunning } from "../../lib/states";
+import { hasEnded, isRunning, standing } from "../../lib/states";
 import { Ask } from "../../parts/Notices";
 import { Page } from "../../parts/Page";
 import { Panel } from "../../parts/Panel";
@@ -38,7 +38,7 @@ function Shown({ job }: { job: Job }) {
       <span className="truncate" title={job.name}>
         {job.name}
       </span>
-      <State of={hasEnded(job.state) || isRunning(job.state) ? job.state : job.label} outcome={job.outcome} />
+      <State of={standing(job)} outcome={job.outcome} />
     </Group>
   );
   return (

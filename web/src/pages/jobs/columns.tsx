@@ -3,7 +3,7 @@ import { createColumnHelper } from "@tanstack/react-table";
 import { Link } from "react-router";
 
 import type { Job } from "../../api/types";
-import { hasEnded, isRunning } from "../../lib/states";
+import { isRunning, standing } from "../../lib/states";
 import { Ident } from "../../parts/Ident";
 import { Progress } from "../../parts/Progress";
 import { State } from "../../parts/State";
@@ -32,7 +32,7 @@ export const columns = [
     header: "State",
     cell: ({ row: { original: job } }) => (
       <Group gap={6} wrap="nowrap">
-        <State of={hasEnded(job.state) || isRunning(job.state) ? job.state : job.label} outcome={job.outcome} />
+        <State of={standing(job)} outcome={job.outcome} />
         {job.progress && isRunning(job.state) && <Progress of={job.progress} width={60} />}
       </Group>
     ),

@@ -59,7 +59,7 @@ function Lane({ schedule: one }: { schedule: Schedule }) {
         {bars.map((fired, i) => {
           if (!fired) return null;
           const from = new Date(start + (i * span) / parts).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-          return <span key={i} style={{ left: `${(100 * i) / parts}%`, width: fired > 1 ? `${100 / parts}%` : 3 }} title={`${plural(fired, "fire")} within five minutes from ${from}`} />;
+          return <span key={i} style={{ left: `${(100 * i) / parts}%`, width: fired > 1 ? `calc(${100 / parts}% + 1px)` : 3 }} title={`${plural(fired, "fire")} within five minutes from ${from}`} />;
         })}
       </div>
       <Text size="xs" ta="right"><When at={one.next_at} /></Text>

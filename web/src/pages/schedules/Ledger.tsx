@@ -17,17 +17,17 @@ const weekdays = ["Mon", "", "Wed", "", "Fri", "", "Sun"];
 /** What became of each expected fire: a calendar for the eye, a table for the details. */
 export function Ledger({ id }: { id: string }) {
   const [view, setView] = useState("calendar");
-  const occurrences = useOccurrences(id);
+  const occurrences = useOccurrences(id, view === "calendar" ? { daily: true } : { limit: 200 });
   return (
     <Panel title="Ledger" bare aside={<SegmentedControl aria-label="View of the ledger" data={[{ value: "calendar", label: "Calendar" }, { value: "table", label: "Table" }]} value={view} onChange={setView} />}>
       <Ask of={occurrences} rows={4}>
-        {({ items, cursor }) =>
+        {({ items }) =>
           items.length === 0 ? (
             <Empty icon="schedules" title="Nothing in the ledger yet">
               Each expected fire is recorded here: the job that it became, or why none.
             </Empty>
           ) : view === "calendar" ? (
-            <Calendar lines={items} more={cursor !== null} />
+            <Calendar lines={items} />
           ) : (
             <Lines lines={items} />
           )
@@ -37,7 +37,7 @@ export function Ledger({ id }: { id: string }) {
   );
 }
 
-function Calendar({ lines, more }: { lines: Occurrence[]; more: boolean }) {
+function Calendar({ lines }: { lines: Occurrence[] }) {
   const weeks = byDay(lines, new Date());
   const largest = Math.max(...weeks.flat().map((day) => day.fired));
   const fired = lines.reduce((sum, line) => sum + (line.job_id ? line.count : 0), 0);
@@ -55,8 +55,7 @@ function Calendar({ lines, more }: { lines: Occurrence[]; more: boolean }) {
         </svg>
       </div>
       <Text size="xs" c="dimmed" mt={6}>
-        {plural(fired, "fire")}, {plural(skipped, "skip")}
-        {more && <> since <Instant at={lines.at(-1)!.nominal_at} />; what came before is not drawn</>} (a hollow square is a day with skips only, a dot marks skips beside fires; days are UTC)
+        {plural(fired, "fire")}, {plural(skipped, "skip")} since <Instant at={lines.at(-1)!.nominal_at} /> (a hollow square is a day with skips only, a dot marks skips beside fires; days are UTC)
       </Text>
     </div>
   );
@@ -89,7 +88,7 @@ function Lines({ lines }: { lines: Occurrence[] }) {
           </tr>
         </thead>
         <tbody>
-          {lines.slice(0, 200).map((line) => (
+          {lines.map((line) => (
             <tr key={line.nominal_at}>
               <td data-label="Time">
                 <div className="cell">

@@ -5,6 +5,7 @@ import { Link } from "react-router";
 
 import { get } from "../../api/client";
 import type { Job, Page } from "../../api/types";
+import { standing } from "../../lib/states";
 import { Icon } from "../../parts/Icon";
 import { State } from "../../parts/State";
 import type { Draft, Wrong } from "./draft";
@@ -43,7 +44,7 @@ function Conflict({ name, onConflict }: { name: string; onConflict: string }) {
   return (
     <Alert variant="light" color="orange" className="caution" icon={<Icon name="bang" />} role="status" title={`“${other.name}” has not ended`}>
       <Text size="sm" component="div">
-        <Link to={`/jobs/${other.id}`}>That job</Link> is <State of={other.state} />. {then[onConflict]}
+        <Link to={`/jobs/${other.id}`}>That job</Link> is <State of={standing(other)} />. {then[onConflict]}
       </Text>
     </Alert>
   );

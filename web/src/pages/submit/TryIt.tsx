@@ -4,7 +4,7 @@ import { useState } from "react";
 import { post } from "../../api/client";
 import { useJob } from "../../api/jobs";
 import type { Job } from "../../api/types";
-import { hasEnded } from "../../lib/states";
+import { standing } from "../../lib/states";
 import { Ident } from "../../parts/Ident";
 import { Trouble } from "../../parts/Notices";
 import { Panel } from "../../parts/Panel";
@@ -53,7 +53,7 @@ function Answer({ id }: { id: string }) {
   const { data: job } = useJob(id);
   if (!job) return null;
   return (
-    <Panel title={<Group gap="sm">What came back <State of={hasEnded(job.state) ? job.state : job.label} outcome={job.outcome} /></Group>} aside={<Ident id={id} to={`/jobs/${id}`} />}>
+    <Panel title={<Group gap="sm">What came back <State of={standing(job)} outcome={job.outcome} /></Group>} aside={<Ident id={id} to={`/jobs/${id}`} />}>
       {job.error && <Text size="sm" mb="sm">{job.error.message}</Text>}
       {job.finished_at && (
         <Text size="xs" c="dimmed" mb="sm">

@@ -130,6 +130,16 @@ from headway.occurrence
 where schedule_id = :schedule_id::uuid and (:before_at::timestamptz is null or nominal_at < :before_at::timestamptz)
 order by nominal_at desc limit :limit::int;
 
+-- name: count_occurrences(; schedule_id, limit)
+-- What became of the same day's times in the same way is one line. The limit bounds what one look costs.
+select min(nominal_at) as nominal_at, max(until_at) as until_at, sum(count)::int8 as count,
+       max(job_id::text)::uuid as job_id, reason, null::text as detail
+from (
+    select * from headway.occurrence where schedule_id = :schedule_id::uuid order by nominal_at desc limit :limit::int
+) line
+group by (nominal_at at time zone 'UTC')::date, (until_at at time zone 'UTC')::date, job_id is null, reason
+order by 1 desc, reason;
+
 -- name: prune_occurrences(; age, limit, now)
 delete from headway.occurrence
 where ctid = any(array(

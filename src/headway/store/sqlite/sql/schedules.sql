@@ -100,6 +100,16 @@ from headway_occurrence
 where schedule_id = :schedule_id and (:before_at is null or nominal_at < :before_at)
 order by nominal_at desc limit :limit;
 
+-- name: count_occurrences(; schedule_id, limit)
+-- What became of the same day's times in the same way is one line. The limit bounds what one look costs.
+select min(nominal_at) as nominal_at, max(until_at) as until_at, sum(count) as count, max(job_id) as job_id, reason,
+       null as detail
+from (
+    select * from headway_occurrence where schedule_id = :schedule_id order by nominal_at desc limit :limit
+)
+group by nominal_at / 86400000000, until_at / 86400000000, job_id is null, reason
+order by 1 desc, reason;
+
 -- name: prune_occurrences(; age, limit, now)
 delete from headway_occurrence
 where (schedule_id, nominal_at) in (
