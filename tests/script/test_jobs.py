@@ -161,6 +161,11 @@ async def test_files_beyond_the_most_that_are_kept_are_told(office: Headway, mon
     assert result(job)["artifacts"] == 2
 
 
+async def test_a_file_whose_name_is_no_text_is_collected_with_the_others(office: Headway) -> None:
+    job = await run(office, "echo 1 >one.txt; echo 2 >\"$(printf 'bad\\377.txt')\"", collect=["*.txt"])
+    assert sorted(artifact.name for artifact in await artifacts(office, job)) == ["bad\ufffd.txt", "one.txt"]
+
+
 async def test_what_is_collected_is_cleaned_of_secrets(office: Headway) -> None:
     script = """
     head -c 32760 /dev/zero; cat "$HEADWAY_SECRETS/key"; base64 <"$HEADWAY_SECRETS/key"; echo end

@@ -19,7 +19,7 @@ FILE_LIMIT = 64 * 1024 * 1024
 TOTAL_LIMIT = 256 * 1024 * 1024
 MOST_FILES = 200
 NAME_LIMIT = 200
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\\:*?\"<>|]")
 
 
 class Collector:
@@ -104,9 +104,14 @@ class _Pieces:
 
 def safe_name(path: str) -> str:
     """A relative path without anything that could lead out of where it is kept, or mislead whoever reads it."""
-    parts = [_UNSAFE.sub("_", part) for part in path.split("/")]
-    kept = [part for part in parts if part not in ("", ".", "..")]
-    return "/".join(kept)[-NAME_LIMIT:].lstrip("/") or "unnamed"
+    readable = path.encode(errors="surrogateescape").decode(errors="replace")
+    short = "/".join(_kept(_UNSAFE.sub("_", readable)))[-NAME_LIMIT:]
+    # Cut in the middle of a name, it may begin with something else again.
+    return "/".join(_kept(short)) or "unnamed"
+
+
+def _kept(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".", "..")]
 
 
 def unique(name: str, taken: set[str]) -> str:

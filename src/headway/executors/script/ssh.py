@@ -185,7 +185,8 @@ class SshLink:
 
     async def files(self) -> Files:
         try:
-            return SshFiles(await self._connection.start_sftp_client())
+            # A name of any bytes, which asyncssh would otherwise refuse with all the others.
+            return SshFiles(await self._connection.start_sftp_client(path_errors="surrogateescape"))
         except asyncssh.SFTPError as error:
             raise Unreachable(f"the server offers no SFTP: {error}", Step.DIRECTORY, permanent=True) from error
         except _LOST as error:
