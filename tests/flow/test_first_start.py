@@ -46,7 +46,7 @@ def test_the_demo_shows_jobs_that_call_send_and_fetch_also_after_a_new_start(
         return all(completed(kind) - ids for kind, ids in before.items())
 
     app = Headway(sqlite_url(tmp_path))
-    first = processes.headway("up", "--demo", "--store", app.url)
+    first = processes.headway("up", "--demo", "--grace", "2", "--store", app.url)
     none: dict[str, set[UUID]] = {"call": set(), "http": set(), "fetch": set()}
     block_until(lambda: everywhere(none), f"a job of each kind\n{first.text()}", patience=120)
     assert first.stop() == 0
@@ -57,7 +57,7 @@ def test_the_demo_shows_jobs_that_call_send_and_fetch_also_after_a_new_start(
         with suppress(OSError):  # taken by the demo of another test
             taken.bind((HOST, PORT))
             taken.listen()
-        second = processes.headway("up", "--store", app.url)
+        second = processes.headway("up", "--grace", "2", "--store", app.url)
         block_until(lambda: everywhere(before), f"another job of each kind\n{second.text()}", patience=120)
         assert second.stop() == 0
     app.close()
