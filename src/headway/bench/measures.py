@@ -341,7 +341,7 @@ MEASURES = (
     Measure("behind", behind, lambda sizes: sizes.repeat),
     Measure("idle", idle, lambda _: 1),
     Measure("schedules", schedules, lambda sizes: 3 + sizes.repeat),
-    Measure("api", api, lambda sizes: 4 + 2 * sizes.repeat),
+    Measure("api", api, lambda sizes: 3 + 4 * sizes.repeat),
     Measure("callbacks", callbacks, lambda sizes: 3 * sizes.repeat),
     Measure("dispatch", dispatch, lambda sizes: 2 * sizes.repeat),
     Measure("scripts", scripts, lambda sizes: 2 * sizes.repeat + 1),

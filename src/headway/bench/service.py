@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -13,8 +13,9 @@ import msgspec
 
 from headway.access.trail import entry
 from headway.bench.app import ANSWERS, NOOP, Bench
-from headway.bench.child import Parent, clock
-from headway.bench.children import BenchFailed, Child, play
+from headway.bench.asking import ask, rate
+from headway.bench.child import Parent, Stopwatch, clock
+from headway.bench.children import Child, play
 from headway.bench.report import Line, percentile
 from headway.bench.server import free_port
 from headway.bench.stage import Stage
@@ -78,36 +79,79 @@ def filters(jobs: int) -> dict[str, str]:
 async def api(stage: Stage) -> list[Line]:
     """Submits, batches, reads, lists."""
     sizes = stage.sizes
-    ours, bare = [], []
-    for _ in range(sizes.repeat):
-        stage.step(f"POST /jobs over {CONNECTIONS} connections")
-        async with stage.store() as url, _serving("service.ours", url=url) as address:
-            ours.append(await _rate(address, _post("/api/v1/jobs", JOB), sizes.concurrent // 5))
-        stage.step("the same framework without a store")
-        async with _serving("service.bare") as address:
-            bare.append(await _rate(address, _post("/api/v1/jobs", JOB), sizes.concurrent // 5))
-    stage.step(f"POST /jobs/batch of {BATCH:,}")
+    submits, batches = await _submits(stage), await _batches(stage)
+    stage.step("GET /jobs/{id}, 304 and /result")
     async with stage.store() as url, _serving("service.ours", url=url) as address:
-        batches = await _batches(address, max(sizes.many // BATCH, 1))
-        reads = await _reads(stage, url, address, sizes.concurrent // 5)
+        reads = await _reads(url, address, sizes.concurrent // 5)
     async with stage.store() as url:
         stage.step(f"{sizes.beside:,} jobs")
         await stage.site.fill(url, "fill_mixed", sizes.beside)
         stage.step("GET /jobs?limit=50, each filter")
         async with _serving("service.ours", url=url) as address:
             lists = [line for asked in filters(sizes.beside).items() for line in await _list(address, *asked, sizes)]
-    submits = Line(
+    return [*submits, *batches, *reads, *lists]
+
+
+async def _submits(stage: Stage) -> list[Line]:
+    """One by one, in turn with the same framework without a store."""
+    ours, bare = [], []
+    for _ in range(stage.sizes.repeat):
+        stage.step(f"POST /jobs over {CONNECTIONS} connections")
+        async with stage.store() as url:
+            ours.append(await _posted("service.ours", stage.sizes.concurrent // 5, url=url))
+        stage.step("the same framework without a store")
+        bare.append(await _posted("service.bare", stage.sizes.concurrent // 5))
+    rates = Line(
         what=f"POST /jobs, {CONNECTIONS} connections",
         unit="requests/s",
-        runs=tuple(ours),
-        ceiling_runs=tuple(bare),
+        runs=tuple(rate for rate, _ in ours),
+        ceiling_runs=tuple(rate for rate, _ in bare),
         note="beside the same framework without a store",
     )
-    batch = Line(what=f"POST /jobs/batch of {BATCH:,}", unit="jobs/s", runs=batches)
-    return [submits.aiming(share=0.6), batch.aiming(at_least=20_000), *reads, *lists]
+    cpu = Line(
+        what="  CPU of the service per POST /jobs",
+        unit="µs",
+        runs=tuple(cpu for _, cpu in ours),
+        ceiling_runs=tuple(cpu for _, cpu in bare),
+    )
+    return [rates.aiming(share=0.6), cpu]
 
 
-async def ours(parent: Parent, url: str, port: int) -> None:
+async def _posted(role: str, count: int, **spec: str) -> tuple[float, float]:
+    """Requests a second, and the microseconds of CPU that each took in the service."""
+    port, count = free_port(), max(count // CONNECTIONS, 1) * CONNECTIONS
+    async with Child(role, port=port, **spec) as child:
+        await child.ready()
+        reached = await rate(port, _post("/api/v1/jobs", JOB), count, CONNECTIONS)
+        await child.tell()
+        return reached, (await child.result())["cpu"] / count * 1e6
+
+
+async def _batches(stage: Stage) -> list[Line]:
+    """A thousand at a time, in turn with the library's own `submit_many`."""
+    jobs = _post("/api/v1/jobs/batch", b'{"jobs": [' + b",".join([JOB] * BATCH) + b"]}")
+    count = max(stage.sizes.many // BATCH, 4)
+    ours, library = [], []
+    for _ in range(stage.sizes.repeat):
+        stage.step(f"POST /jobs/batch of {BATCH:,}")
+        async with stage.store() as url, _serving("service.ours", url=url) as address:
+            ours.append(BATCH * await rate(address, jobs, count, 4))
+        stage.step("the same by the library")
+        async with stage.store() as url, Child("ours.many", url=url, count=count * BATCH, batch=BATCH) as child:
+            await child.ready()
+            await child.tell()
+            library.append(count * BATCH / (await child.result())["seconds"])
+    line = Line(
+        what=f"POST /jobs/batch of {BATCH:,}",
+        unit="jobs/s",
+        runs=tuple(ours),
+        ceiling_runs=tuple(library),
+        note="beside the library's submit_many",
+    )
+    return [line.aiming(at_least=20_000)]
+
+
+async def ours(parent: Parent, url: str, port: int) -> dict[str, float]:
     """The API alone, as `headway api` runs it."""
     from headway.api.process import AppApi
     from headway.serve import tune_process
@@ -116,8 +160,11 @@ async def ours(parent: Parent, url: str, port: int) -> None:
     async with AppApi(app, port=port):
         await app.client.call_patiently(_let_in)
         tune_process()
+        watch = Stopwatch()
         await parent.go()
+        used = watch.read()
     await app.aclose()
+    return used
 
 
 async def _let_in(store: Store) -> None:
@@ -136,7 +183,7 @@ async def answered(_parent: Parent, url: str) -> str:
     return str(job.id)
 
 
-async def bare(parent: Parent, port: int) -> None:
+async def bare(parent: Parent, port: int) -> dict[str, float]:
     """The same framework and server, which read a body and answer with a job, and do nothing."""
     from starlette.requests import Request
     from starlette.responses import Response
@@ -144,6 +191,7 @@ async def bare(parent: Parent, port: int) -> None:
 
     from headway.api.examples import JOB as SHOWN
     from headway.api.server import ApiServer
+    from headway.serve import tune_process
 
     async def answer(request: Request) -> Response:
         msgspec.json.decode(await request.body())
@@ -151,8 +199,12 @@ async def bare(parent: Parent, port: int) -> None:
 
     server = ApiServer(Router([Route("/api/v1/jobs", answer, methods=["POST"])]), "127.0.0.1", port)
     await server.start()
+    tune_process()
+    watch = Stopwatch()
     await parent.go()
+    used = watch.read()
     await server.stop()
+    return used
 
 
 @asynccontextmanager
@@ -174,62 +226,19 @@ def _request(method: str, path: str, headers: str = "") -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n".encode()
 
 
-async def _rate(port: int, request: bytes, count: int) -> float:
-    """Requests a second, over many connections at once."""
-    share = max(count // CONNECTIONS, 1)
-    began = clock.monotonic()
-    await asyncio.gather(*(_ask(port, [request] * share) for _ in range(CONNECTIONS)))
-    return share * CONNECTIONS / (clock.monotonic() - began)
-
-
-async def _ask(port: int, requests: Sequence[bytes], took: list[float] | None = None) -> bytes:
-    """One after another over one connection; the last answer."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64 * 1024 * 1024)
-    content = b""
-    for request in requests:
-        began = clock.monotonic()
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        content = await reader.readexactly(_length(head))
-        if took is not None:
-            took.append(clock.monotonic() - began)
-    writer.close()
-    await writer.wait_closed()
-    return content
-
-
-def _length(head: bytes) -> int:
-    """How long the answer is. Raises BenchFailed for a refusal."""
-    status = int(head[9:12])
-    if status >= 400:
-        raise BenchFailed(f"the service refused: {head.decode()}")
-    if status == 304:
-        return 0
-    found = head.lower().partition(b"content-length: ")[2]
-    return int(found.partition(b"\r\n")[0])
-
-
-async def _batches(port: int, count: int) -> tuple[float, ...]:
-    body = b'{"jobs": [' + b",".join([JOB] * BATCH) + b"]}"
-    request = _post("/api/v1/jobs/batch", body)
-    began = clock.monotonic()
-    await asyncio.gather(*(_ask(port, [request] * max(count // 4, 1)) for _ in range(4)))
-    return (max(count // 4, 1) * 4 * BATCH / (clock.monotonic() - began),)
-
-
-async def _reads(stage: Stage, url: str, port: int, count: int) -> list[Line]:
+async def _reads(url: str, port: int, count: int) -> list[Line]:
     """One job, again and again; and the answer that nothing has changed."""
-    stage.step("GET /jobs/{id}, 304 and /result")
-    job = msgspec.json.decode(await _ask(port, [_post("/api/v1/jobs", JOB)]))
+    job = msgspec.json.decode(await ask(port, [_post("/api/v1/jobs", JOB)]))
     path = f"/api/v1/jobs/{job['id']}"
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(_request("GET", path))
     head = await reader.readuntil(b"\r\n\r\n")
     writer.close()
     tag = head.decode().lower().partition("etag: ")[2].partition("\r\n")[0]
-    plain = await _rate(port, _request("GET", path), count)
-    same = await _rate(port, _request("GET", path, f"If-None-Match: {tag}\r\n"), count)
-    result = await _rate(port, _request("GET", f"/api/v1/jobs/{await play('service.answered', url=url)}/result"), count)
+    plain = await rate(port, _request("GET", path), count, CONNECTIONS)
+    same = await rate(port, _request("GET", path, f"If-None-Match: {tag}\r\n"), count, CONNECTIONS)
+    ended = f"/api/v1/jobs/{await play('service.answered', url=url)}/result"
+    result = await rate(port, _request("GET", ended), count, CONNECTIONS)
     return [
         Line(what="GET /jobs/{id}", unit="requests/s", runs=(plain,)),
         Line(what="GET /jobs/{id}, 304", unit="requests/s", runs=(same,)),
@@ -240,7 +249,7 @@ async def _reads(stage: Stage, url: str, port: int, count: int) -> list[Line]:
 async def _list(port: int, name: str, query: str, sizes: Any) -> list[Line]:
     took: list[float] = []
     request = _request("GET", f"/api/v1/jobs?limit=50{query}")
-    await _ask(port, [request] * max(sizes.latency // 4, 10), took)
+    await ask(port, [request] * max(sizes.latency // 4, 10), took)
     what = f"GET /jobs?limit=50, {name}"
     return [
         Line(what=f"{what}, p50", unit="ms", runs=(percentile(took, 50),)),

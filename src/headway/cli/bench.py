@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -52,6 +51,7 @@ def bench(  # noqa: PLR0913 - one parameter per flag
 ) -> None:
     """Measure what the README claims, on this machine, beside what the bare driver reaches."""
     # Only now: it measures the service too, and other commands should neither need nor load that.
+    from headway.bench.child import run
     from headway.bench.conduct import Wish, conduct, header, introduction, terminal_width
     from headway.bench.report import as_json, table
 
@@ -62,7 +62,7 @@ def bench(  # noqa: PLR0913 - one parameter per flag
     console.width = terminal_width(console)
     facts = header(wish)
     console.print(introduction(facts), highlight=False)
-    chapters = asyncio.run(conduct(wish, Console(stderr=True)))
+    chapters = run(conduct(wish, Console(stderr=True)))
     for chapter in chapters:
         console.print()
         console.print(table(chapter))
