@@ -25,8 +25,8 @@ j.id < coalesce(:cursor, x'ffffffffffffffffffffffffffffffffff')
   and (:name is null or j.name = :name)
   and (:name_prefix is null or substr(j.name, 1, length(:name_prefix)) = :name_prefix)
   and (:key is null or j.key = :key)
-  and (:tagged is null or not exists (select 1 from json_each(:tagged) asked
-                                      where asked.value not in (select t.value from json_each(j.tags) t)))
+  and (:tagged is null or not exists (select 1 from json_each(:tagged) asked where not exists (
+           select 1 from json_each(j.tags) t where t.value = asked.value)))
   and (:created_by is null or j.created_by = :created_by)
   and (:schedule_id is null or j.schedule_id = :schedule_id)
   and (:error_text is null or instr(lower(j.error), lower(:error_text)) > 0)
@@ -93,27 +93,35 @@ with @strays
 select count(*) as strays from stray;
 
 -- name: find_near(; @filters, lower_id, upper_id, strays, depth)
--- The newest jobs; of a time frame, those whose ids are of that time, and the strays.
+-- The newest jobs; of a time frame, those whose ids are of that time, and the strays. Only how far to go is found out
+-- beforehand, by ids alone: jobs are then looked at in order, and no more of them than it takes to fill the page.
 with near as materialized (
     select id from headway_job
     where id >= coalesce(:lower_id, x'00') and id < coalesce(:upper_id, x'ffffffffffffffffffffffffffffffffff')
     order by id desc limit :depth + 1
 ),
-@strays,
-candidate as materialized (
-    select id from near union all
-    select id from stray
-    where @before and not (id >= coalesce(:lower_id, x'00')
-                           and id < coalesce(:upper_id, x'ffffffffffffffffffffffffffffffffff'))
-),
-found as (
+found as materialized (
     select count(*) as reach, min(id) as last_id from near
+),
+@strays,
+matching as materialized (
+    select id from (
+        select j.id from headway_job j
+        where j.id >= (select last_id from found)
+          and j.id < coalesce(:upper_id, x'ffffffffffffffffffffffffffffffffff') and @asked
+        order by j.id desc limit :limit
+    )
+    union all
+    select id from (
+        select j.id from stray cross join headway_job j on j.id = stray.id
+        where not (j.id >= coalesce(:lower_id, x'00')
+                   and j.id < coalesce(:upper_id, x'ffffffffffffffffffffffffffffffffff')) and @asked
+        order by j.id desc limit :limit
+    )
 )
 select found.reach, found.last_id, @shown
-from found left join (
-    select j.id as hit from candidate cross join headway_job j on j.id = candidate.id where @asked
-    order by j.id desc limit :limit
-) left join headway_job j on j.id = hit
+from found left join (select id as hit from matching order by id desc limit :limit)
+           left join headway_job j on j.id = hit
 order by j.id desc;
 
 -- name: find_of_schedule(; @filters, depth)
