@@ -29,8 +29,8 @@ async def test_a_line_that_is_written_is_there(desk: Desk) -> None:
 async def test_lines_of_one_caller_are_gathered_into_one(desk: Desk) -> None:
     trail = Trail(desk.reach, desk.clock)
     for number in range(1000):
-        trail.note(entry(ANN, "jobs.create", f"jobs/{number}"))
-    trail.note(entry(BOB, "jobs.create", "jobs/x"))
+        trail.note(ANN, "jobs.create", f"jobs/{number}")
+    trail.note(BOB, "jobs.create", "jobs/x")
     await trail.close()
     bob, ann = await desk.store.audit(AuditFilter())
     assert (ann.actor, ann.object, ann.count) == ("user:ann", "jobs/0", 1000)
@@ -40,7 +40,7 @@ async def test_lines_of_one_caller_are_gathered_into_one(desk: Desk) -> None:
 
 async def test_gathered_lines_are_written_within_a_second(desk: Desk) -> None:
     trail = Trail(desk.reach, desk.clock)
-    trail.note(entry(ANN, "jobs.create", "jobs/1"))
+    trail.note(ANN, "jobs.create", "jobs/1")
     await settle()
     assert await desk.store.audit(AuditFilter()) == []
     desk.clock.advance(FLUSH_EVERY)
@@ -61,10 +61,10 @@ async def test_lines_that_can_not_be_written_now_are_written_later(desk: Desk) -
         return await act(desk.store)
 
     trail = Trail(reach, desk.clock)
-    trail.note(entry(ANN, "jobs.create", "jobs/1"))
+    trail.note(ANN, "jobs.create", "jobs/1")
     await trail.close()
     away = False
-    trail.note(entry(ANN, "jobs.create", "jobs/2"))
+    trail.note(ANN, "jobs.create", "jobs/2")
     await trail.close()
     [line] = await desk.store.audit(AuditFilter())
     assert (line.object, line.count) == ("jobs/1", 2)
@@ -79,11 +79,11 @@ async def test_lines_on_their_way_are_not_lost_when_the_process_ends(desk: Desk)
         return await act(desk.store)
 
     trail = Trail(reach, desk.clock)
-    trail.note(entry(ANN, "jobs.create", "jobs/1"))
+    trail.note(ANN, "jobs.create", "jobs/1")
     await settle()
     desk.clock.advance(FLUSH_EVERY)
     await under_way.wait()
-    trail.note(entry(ANN, "jobs.create", "jobs/2"))
+    trail.note(ANN, "jobs.create", "jobs/2")
     closing = asyncio.create_task(trail.close())
     await settle()
     go_on.set()

@@ -6,6 +6,9 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+import httpx
+
+from headway.api.app import make_asgi
 from tests.api.conftest import Site
 
 CALL = {"kind": "call", "function": "f"}
@@ -126,6 +129,40 @@ async def test_what_the_path_cannot_do_is_405_and_what_is_not_there_404(memory_s
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")
     assert (await memory_site.get("/nothing")).json()["code"] == "not_found"
     assert (await memory_site.client.head("/api/v1/jobs")).status_code == 200
+
+
+async def test_a_pattern_of_the_table_is_no_path_itself(memory_site: Site) -> None:
+    """Paths without parameters are looked up as they are written: those with parameters must not be found that way."""
+    for path in ("/jobs/{job_id}", "/jobs/{job_id}/result"):
+        answer = await memory_site.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), answer.text
+
+
+async def test_a_web_socket_is_refused_at_paths_that_exist_and_at_others(memory_site: Site) -> None:
+    asgi = make_asgi(memory_site.api.service)
+    for path in ("/api/v1/jobs", "/api/v1/nothing"):
+        said: list[Any] = []
+
+        async def send(message: Any, said: list[Any] = said) -> None:
+            said.append(message)
+
+        async def receive() -> Any:
+            return {"type": "websocket.connect"}
+
+        await asgi({"type": "websocket", "path": path, "headers": [], "root_path": ""}, receive, send)
+        assert [message["type"] for message in said] == ["websocket.close"]
+
+
+async def test_of_a_header_that_comes_twice_the_first_counts(memory_site: Site) -> None:
+    """Whatever stands before the service may have looked at the first one only."""
+    right, wrong = memory_site.client.headers["authorization"], "Bearer nobody"
+    for first, second, status in ((right, wrong, 200), (wrong, right, 401)):
+        request = memory_site.client.build_request("GET", "/api/v1/jobs")
+        del request.headers["authorization"]
+        request.headers = httpx.Headers(
+            [*request.headers.multi_items(), ("Authorization", first), ("Authorization", second)]
+        )
+        assert (await memory_site.client.send(request)).status_code == status
 
 
 FAR = ("9999-12-31T23:59:59-14:00", "2999-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "1970-12-31T23:59:59Z")

@@ -70,7 +70,10 @@ class Doorkeeper:
     async def by_token(self, token: str, address: str) -> Principal:
         """Raises NotIdentified, and Throttled after too many wrong ones. A token that was good a moment ago is not
         held up by others from the same address, and costs nothing."""
-        fingerprint, subject = Fingerprint.of(token), f"token {throttled_as(address)}"
+        fingerprint = Fingerprint.of(token)
+        if (fresh := self._fresh(fingerprint)) is not None:
+            return fresh
+        subject = f"token {throttled_as(address)}"
         if fingerprint not in self._known:
             self._refuse_shut(subject)
         principal = await self._recall(fingerprint, self._read_token)
@@ -172,12 +175,16 @@ class Doorkeeper:
                 shut.until - now,
             )
 
+    def _fresh(self, fingerprint: Fingerprint) -> Principal | None:
+        """Who it was a moment ago."""
+        known = self._known.get(fingerprint)
+        return known.principal if known is not None and self._clock.monotonic() - known.read_at < FRESH else None
+
     async def _recall(
         self, fingerprint: Fingerprint, read: Callable[[Fingerprint], Awaitable[Principal | None]]
     ) -> Principal | None:
-        known = self._known.get(fingerprint)
-        if known is not None and self._clock.monotonic() - known.read_at < FRESH:
-            return known.principal
+        if (fresh := self._fresh(fingerprint)) is not None:
+            return fresh
         # Those who come meanwhile wait for the same answer.
         asking = self._asking.get(fingerprint)
         if asking is None:

@@ -37,17 +37,13 @@ class Proxies:
     def origin(self, peer: str, scheme: str, headers: Mapping[str, str]) -> Origin:
         """Of a connection from `peer`, with these headers (their names in lower case)."""
         address = _address(peer)
-        if address is None:
-            # A Unix socket: somebody on this machine.
-            return Origin(peer, secure=True, encrypted=scheme == "https")
-        if self.trusts(address):
-            scheme = headers.get("x-forwarded-proto", scheme).rpartition(",")[2].strip().lower()
-            address, forwarded = self._first_foreign(address, headers.get("x-forwarded-for", "")), False
-        else:
-            # A proxy on this machine that nobody named: what it passes on has come from anywhere.
-            forwarded = is_forwarded(headers)
-        encrypted = scheme == "https"
-        return Origin(str(address), secure=encrypted or (address.is_loopback and not forwarded), encrypted=encrypted)
+        if address is None or not is_forwarded(headers):
+            return _direct(peer, scheme)
+        if not self.trusts(address):
+            # Should it be a proxy on this machine that nobody named: what it passes on has come from anywhere.
+            return Origin(str(address), secure=scheme == "https", encrypted=scheme == "https")
+        scheme = headers.get("x-forwarded-proto", scheme).rpartition(",")[2].strip().lower()
+        return _direct(str(self._first_foreign(address, headers.get("x-forwarded-for", ""))), scheme)
 
     def trusts(self, address: Address) -> bool:
         return any(address in network for network in self._networks)
@@ -84,6 +80,14 @@ def is_loopback(host: str) -> bool:
         return True
     address = _address(host)
     return address is not None and address.is_loopback
+
+
+@lru_cache(maxsize=4096)
+def _direct(peer: str, scheme: str) -> Origin:
+    """Of a request that nobody passes on. What is no address is a Unix socket: somebody on this machine."""
+    address, encrypted = _address(peer), scheme == "https"
+    local = address is None or address.is_loopback
+    return Origin(peer if address is None else str(address), secure=encrypted or local, encrypted=encrypted)
 
 
 @lru_cache(maxsize=4096)

@@ -34,6 +34,19 @@ def entry(caller: Caller, action: str, thing: str, /, **detail: Any) -> Entry:
     return Entry(id=uuid7(), actor=caller.name, action=action, object=thing, address=caller.address, detail=detail)
 
 
+class _Gathered(msgspec.Struct):
+    """What one caller has done again and again."""
+
+    first: Entry
+    count: int = 1
+    last: str | None = None
+
+    def line(self) -> Entry:
+        if self.last is None:
+            return self.first
+        return msgspec.structs.replace(self.first, count=self.count, detail={"last": self.last})
+
+
 class Trail:
     """Writes lines: one by one, or, of what happens a thousand times a second, gathered.
 
@@ -43,7 +56,7 @@ class Trail:
     def __init__(self, reach: Reach, clock: Clock) -> None:
         self._reach = reach
         self._clock = clock
-        self._gathered: dict[tuple[str, str, str | None], Entry] = {}
+        self._gathered: dict[tuple[Caller, str], _Gathered] = {}
         self._flushing: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
@@ -51,11 +64,14 @@ class Trail:
         """The line is in the log when this returns."""
         await self._reach(lambda store: store.record([line]))
 
-    def note(self, line: Entry) -> None:
-        """The line will be in the log soon. For acts that leave their author's name elsewhere too."""
-        key = (line.actor, line.action, line.address)
-        first = self._gathered.get(key)
-        self._gathered[key] = line if first is None else _folded(first, line)
+    def note(self, caller: Caller, action: str, thing: str) -> None:
+        """A line will be in the log soon. For acts that leave their author's name elsewhere too."""
+        gathered = self._gathered.get((caller, action))
+        if gathered is None:
+            self._gathered[caller, action] = _Gathered(entry(caller, action, thing))
+        else:
+            gathered.count += 1
+            gathered.last = thing
         if self._flushing is None:
             self._flushing = asyncio.create_task(self._flush_later())
 
@@ -84,15 +100,11 @@ class Trail:
     async def _write_gathered(self) -> None:
         lines, self._gathered = self._gathered, {}
         try:
-            await self._reach(lambda store: store.record(list(lines.values())))
+            await self._reach(lambda store: store.record([each.line() for each in lines.values()]))
         except StoreUnavailable as error:
             log.warning("audit.delayed", lines=len(lines), error=str(error))
             for key, line in lines.items():
-                later = self._gathered.get(key)
-                self._gathered[key] = line if later is None else _folded(line, later)
-
-
-def _folded(first: Entry, next_: Entry) -> Entry:
-    return msgspec.structs.replace(
-        first, count=first.count + next_.count, detail={**first.detail, "last": next_.detail.get("last", next_.object)}
-    )
+                if (later := self._gathered.get(key)) is not None:
+                    line.count += later.count
+                    line.last = later.last or later.first.object
+                self._gathered[key] = line

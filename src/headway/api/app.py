@@ -20,7 +20,6 @@ from headway.api.news import News
 from headway.api.problems import refusal
 from headway.api.readiness import Readiness
 from headway.api.routes import all_routes
-from headway.api.table import Route
 from headway.app import Headway
 from headway.clock import Clock, SystemClock
 from headway.duties.census import Census
@@ -31,13 +30,13 @@ from headway.model.errors import MethodNotAllowed, NotFound
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SECURITY = {
-    b"x-content-type-options": b"nosniff",
-    b"x-frame-options": b"DENY",
-    b"referrer-policy": b"no-referrer",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
-}
+SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
 """Of every answer that doesn't say otherwise itself."""
 
 
@@ -49,7 +48,7 @@ def make_service(
     doorkeeper = Doorkeeper(app.client.call_patiently, clock)
     return Service(
         app=app,
-        gate=gate or AccessGate(doorkeeper, proxies),
+        gate=gate or AccessGate(doorkeeper),
         doorkeeper=doorkeeper,
         proxies=proxies,
         trail=Trail(app.client.call_patiently, clock),
@@ -67,7 +66,7 @@ def make_service(
 
 def make_asgi(service: Service, cors_origins: Sequence[str] = ()) -> ASGIApp:
     """The application that a server runs. Pages of these origins may call it with a token; never with a cookie."""
-    guarded = _guarded(Router(_starlette(service.routes, service), default=_unknown))
+    guarded = _guarded(_routed(service))
     if not cors_origins:
         return guarded
     return CORSMiddleware(
@@ -75,12 +74,21 @@ def make_asgi(service: Service, cors_origins: Sequence[str] = ()) -> ASGIApp:
     )
 
 
-def _starlette(routes: tuple[Route, ...], service: Service) -> list[StarletteRoute]:
-    """One Starlette route per path, in the table's order."""
+def _routed(service: Service) -> ASGIApp:
+    """A path that is written out in the table is found at once, one with parameters by Starlette, in the table's
+    order."""
     paths: dict[str, dict[str, Endpoint]] = {}
-    for route in routes:
+    for route in service.routes:
         paths.setdefault(route.full_path, {})[route.method] = Endpoint(route, service)
-    return [StarletteRoute(path, _ByMethod(methods)) for path, methods in paths.items()]
+    known = {path: _ByMethod(methods) for path, methods in paths.items()}
+    written_out = {path: answers for path, answers in known.items() if "{" not in path}
+    router = Router([StarletteRoute(path, answers) for path, answers in known.items()], default=_unknown)
+
+    async def routed(scope: Scope, receive: Receive, send: Send) -> None:
+        found = written_out.get(scope["path"]) if scope["type"] == "http" else None
+        await (found or router)(scope, receive, send)
+
+    return routed
 
 
 class _ByMethod:
@@ -118,8 +126,8 @@ def _guarded(inner: ASGIApp) -> ASGIApp:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                present = {name for name, _ in message["headers"]}
-                message["headers"] += [(name, value) for name, value in SECURITY.items() if name not in present]
+                present = dict(message["headers"])
+                message["headers"] += [header for header in SECURITY if header[0] not in present]
             await send(message)
 
         return await inner(scope, receive, with_headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,8 +12,8 @@ from starlette.responses import Response
 
 from headway.access.trail import entry
 from headway.api.call import Call
-from headway.api.table import API, Audit, Route
-from headway.model.access import Entry, Permission
+from headway.api.table import API, Audit, Handler, Route
+from headway.model.access import Permission
 from headway.model.errors import HeadwayError
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -20,21 +21,18 @@ _VERBS = {"GET": "read", "POST": "create", "PATCH": "change", "PUT": "replace", 
 _PARAMETER = re.compile(r"{[^}]*}")
 
 
-async def carry_out(route: Route, call: Call) -> Response:
-    """Let the route's handler act, and write down that it did."""
+def audited(route: Route) -> Handler:
+    """The route's handler, which also writes down that it has acted."""
+    handler = route.handler
     match when(route):
         case Audit.NEVER | Audit.OWN:
-            return await route.handler(call)
+            return handler
         case Audit.SOON:
-            response = await route.handler(call)
-            call.service.trail.note(_line(route, call, response))
-            return response
+            return _soon(handler, action(route))
         case Audit.AFTER:
-            response = await route.handler(call)
-            await call.service.trail.write(_line(route, call, response))
-            return response
+            return _after(handler, action(route))
         case Audit.FIRST:
-            return await _first(route, call)
+            return _first(handler, action(route), route.told)
 
 
 def when(route: Route) -> Audit:
@@ -56,27 +54,54 @@ def action(route: Route) -> str:
     return f"{collection}.{verbs[-1] if verbs else _VERBS[route.method]}"
 
 
-async def _first(route: Route, call: Call) -> Response:
-    await call.service.trail.write(_line(route, call, **_asked(route, call.body)))
-    try:
-        response = await route.handler(call)
-    except HeadwayError as error:
-        await call.service.trail.write(_line(route, call, refused=error.code))
-        raise
-    if call.done:
-        await call.service.trail.write(_line(route, call, **call.done))
-    return response
+def _soon(handler: Handler, does: str) -> Handler:
+    async def act(call: Call) -> Response:
+        response = await handler(call)
+        call.service.trail.note(call.caller, does, _made(call, response))
+        return response
+
+    return act
 
 
-def _asked(route: Route, body: Any) -> dict[str, Any]:
+def _after(handler: Handler, does: str) -> Handler:
+    async def act(call: Call) -> Response:
+        response = await handler(call)
+        await call.service.trail.write(entry(call.caller, does, _made(call, response)))
+        return response
+
+    return act
+
+
+def _first(handler: Handler, does: str, told: Sequence[str]) -> Handler:
+    async def act(call: Call) -> Response:
+        async def write(**detail: Any) -> None:
+            await call.service.trail.write(entry(call.caller, does, _thing(call.request.url.path), **detail))
+
+        await write(**_asked(told, call.body))
+        try:
+            response = await handler(call)
+        except HeadwayError as error:
+            await write(refused=error.code)
+            raise
+        if call.done:
+            await write(**call.done)
+        return response
+
+    return act
+
+
+def _asked(told: Sequence[str], body: Any) -> dict[str, Any]:
     """What the line repeats of the body."""
-    if not route.told:
+    if not told:
         return {}
     said = body if isinstance(body, dict) else msgspec.structs.asdict(body)
-    return {name: said[name] for name in route.told if said.get(name, UNSET) is not UNSET}
+    return {name: said[name] for name in told if said.get(name, UNSET) is not UNSET}
 
 
-def _line(route: Route, call: Call, response: Response | None = None, /, **detail: Any) -> Entry:
-    made = response.headers.get("location") if response is not None else None
-    path = made or call.request.url.path
-    return entry(call.caller, action(route), path.removeprefix(API).strip("/"), **detail)
+def _made(call: Call, response: Response) -> str:
+    """What was made, or where that was asked for."""
+    return _thing(response.headers.get("location") or call.request.url.path)
+
+
+def _thing(path: str) -> str:
+    return path.removeprefix(API).strip("/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headway.access.doorkeeper import Doorkeeper
-from headway.access.origin import Origin, Proxies
+from headway.access.origin import Proxies
 from headway.access.trail import Trail
 from headway.api.tags import etag_of, names_tag
 from headway.app import Headway
@@ -72,14 +72,19 @@ class Service(msgspec.Struct, kw_only=True):
 class Call:
     """One request, identified and read."""
 
-    __slots__ = ("_origin", "body", "done", "principal", "query", "request", "service")
+    __slots__ = ("body", "done", "headers", "origin", "principal", "query", "request", "service")
 
     def __init__(self, request: Request, service: Service, principal: Principal | None) -> None:
         self.request = request
         self.service = service
         self.principal = principal
         """None on public routes only."""
-        self._origin: Origin | None = None
+        self.headers = first_of_each(request.scope["headers"])
+        """By their names in lower case."""
+        self.origin = service.proxies.origin(
+            request.client.host if request.client else "", request.scope["scheme"], self.headers
+        )
+        """Where the request comes from, as far as it can be believed."""
         self.query: Any = None
         """The struct that the route names."""
         self.done: dict[str, Any] = {}
@@ -97,29 +102,22 @@ class Call:
         """Who it is and from where, for the audit log."""
         return Caller(self.by or "anybody", self.origin.address)
 
-    @property
-    def origin(self) -> Origin:
-        """Where the request comes from."""
-        if self._origin is None:
-            self._origin = origin_of(self.request, self.service.proxies)
-        return self._origin
-
     def body_origin(self, job_id: UUID | None = None) -> BodyOrigin:
         """Where the job bodies in this request come from: what may be in them hangs on it."""
         return BodyOrigin(
             by=self.by,
             id=job_id,
             correlation_id=self.correlation_id,
-            traceparent=traces.readable(self.request.headers.get(traces.TRACEPARENT)),
+            traceparent=traces.readable(self.headers.get(traces.TRACEPARENT)),
             exposed=not self.origin.secure,
         )
 
     @property
     def correlation_id(self) -> str | None:
-        return self.header("x-correlation-id")
+        return self.headers.get("x-correlation-id")
 
     def header(self, name: str) -> str | None:
-        return self.request.headers.get(name)
+        return self.headers.get(name.lower())
 
     def path(self, name: str) -> str:
         """A part of the path. Raises NotFound: nothing has a name that not every store takes."""
@@ -189,9 +187,9 @@ class Call:
         return await self.store(opened)
 
 
-def origin_of(request: Request, proxies: Proxies) -> Origin:
-    """Where a request comes from, as far as it can be believed."""
-    return proxies.origin(request.client.host if request.client else "", request.scope["scheme"], request.headers)
+def first_of_each(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers as text, looked at a dozen times for each request. Of one that is there twice the first counts."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}
 
 
 def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

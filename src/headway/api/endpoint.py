@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headway.api.auditing import carry_out
+from headway.api.auditing import audited
 from headway.api.call import Call, Service
 from headway.api.problems import refusal
 from headway.api.reading import read_body, read_query
@@ -28,14 +28,16 @@ class Endpoint:
     def __init__(self, route: Route, service: Service) -> None:
         self._route = route
         self._service = service
+        self._handler = audited(route)
+        self._sensitive = route.sensitive
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._respond(Request(scope, receive, send))
+        response = await self._respond(Request(scope, receive))
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         try:
-            return squeeze(request, await carry_out(self._route, await self._read(request)))
+            return squeeze(request, await self._handler(await self._read(request)))
         except HeadwayError as error:
             return refusal(error)
         except Exception as error:
@@ -46,10 +48,10 @@ class Endpoint:
         """The call, with all that can be told about it before its handler."""
         route, service = self._route, self._service
         call = Call(request, service, None)
-        if route.sensitive and not call.origin.secure:
+        if self._sensitive and not call.origin.secure:
             raise InsecureTransport
         if not isinstance(route.permission, Public):
-            call.principal = await service.gate.identify(request)
+            call.principal = await service.gate.identify(call)
             assert route.permission is not None  # held by `table.check`
             if not call.principal.may(route.permission):
                 raise Forbidden(
@@ -59,5 +61,5 @@ class Endpoint:
         if route.query is not None:
             call.query = read_query(route.query, request)
         if route.body is not None and not route.body.raw:
-            call.body = await read_body(route.body, request)
+            call.body = await read_body(route.body, call)
         return call

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
+from headway.api.call import Call
 from headway.api.table import JSON, MIB, Body
 from headway.kinds.reading import names, read, refused
 from headway.model.errors import InvalidRequest, Malformed, TooLarge, UnsupportedMediaType
@@ -38,12 +40,12 @@ def read_query(form: type[T], request: Request) -> T:
     return read(form, given, InvalidRequest, strict=False)
 
 
-async def read_body(body: Body, request: Request) -> Any:
+async def read_body(body: Body, call: Call) -> Any:
     """The body as the route wants it."""
-    content = await read_bytes(request, body.limit)
+    content = await read_bytes(call, body.limit)
     if not content and not body.required:
         return body.form() if body.form is not None else {}
-    _require_type(request, body.content_type)
+    _require_type(call, body.content_type)
     if body.bytes:
         return content
     plain = decode(content)
@@ -56,21 +58,20 @@ async def read_body(body: Body, request: Request) -> Any:
     return read(body.form, plain, InvalidRequest)
 
 
-async def read_bytes(request: Request, limit: int) -> bytes:
+async def read_bytes(call: Call, limit: int) -> bytes:
     """The whole body. Raises TooLarge; no more than the limit is ever kept."""
-    declared = request.headers.get("content-length", "")
+    declared = call.headers.get("content-length", "")
     if _LENGTH.fullmatch(declared) and int(declared) > limit + DRAINED:
         raise _too_large(limit)
-    parts, size = list[bytes](), 0
-    try:
-        async for part in request.stream():
-            size += len(part)
-            if size <= limit:
-                parts.append(part)
-            elif size > limit + DRAINED:
-                break
-    except ClientDisconnect:
-        raise Malformed("the connection ended before the body did") from None
+    parts, size, more = list[bytes](), 0, True
+    while more and size <= limit + DRAINED:
+        message = await call.request.receive()
+        if message["type"] == "http.disconnect":
+            raise Malformed("the connection ended before the body did")
+        part, more = message.get("body", b""), message.get("more_body", False)
+        size += len(part)
+        if size <= limit:
+            parts.append(part)
     if size > limit:
         raise _too_large(limit)
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -124,13 +125,14 @@ def _parts(outer: dict[str, Any] | list[Any]) -> Any:
     return outer.values() if isinstance(outer, dict) else outer
 
 
-def _require_type(request: Request, wanted: str) -> None:
-    given = request.headers.get("content-type", wanted).partition(";")[0].strip().lower()
+def _require_type(call: Call, wanted: str) -> None:
+    given = call.headers.get("content-type", wanted).partition(";")[0].strip().lower()
     if given != wanted and not (wanted == JSON and given.endswith("+json")):
         hint = " (with curl: --json instead of -d)" if wanted == JSON else ""
         raise UnsupportedMediaType(f"the body must be {wanted}, not {given}: say so in Content-Type{hint}")
 
 
+@cache
 def _lists(form: type[msgspec.Struct]) -> frozenset[str]:
     hints = get_type_hints(form)
     written = zip(form.__struct_fields__, names(form), strict=True)

@@ -89,7 +89,7 @@ class Pulse:
             return True
         self._checked = now
         try:
-            principal = await self._call.service.gate.identify(self._call.request)
+            principal = await self._call.service.gate.identify(self._call)
         except HeadwayError:
             return False
         return principal.may(Permission.READ)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from headway.access.trail import Trail, entry
+from headway.access.trail import Trail
 from headway.bus.commands import Answer, Command, Options, serve_commands
 from headway.bus.contract import BusUnavailable
 from headway.clock import Clock
@@ -74,7 +74,7 @@ class CommandServer:
         """For the audit log. Soon is enough: the job itself tells on whose behalf it was made, or changed."""
         if self._audit is not None and message.type in AUDITED and handled.reply.get("ok"):
             caller = Caller(PRINCIPAL, "amqp")
-            self._audit.note(entry(caller, AUDITED[message.type], f"jobs/{handled.job_id}"))
+            self._audit.note(caller, AUDITED[message.type], f"jobs/{handled.job_id}")
 
     async def _post(self, component: str, message: Message) -> None:
         """What can't be sent is not lost: the store knows what is to be done, and the sweep does it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ import msgspec
 
 from headway.kinds.body import COMMON, Common
 from headway.kinds.contract import Functions, Kind, Prepared, Safe
-from headway.kinds.reading import names, read, refuse_unknown
+from headway.kinds.reading import known, read, refuse_unknown
 from headway.model.errors import ConfigurationError, InvalidJob, TooLarge
 from headway.model.job import OnParentFailure, Submission
 from headway.model.sealed import CREDENTIAL, FILE, Attachment, Enclosed
@@ -59,14 +60,13 @@ class Bodies:
         _refuse_private(kind.private.intersection(body), origin)
         own = {name: value for name, value in body.items() if name not in COMMON}
         fields = _fields(kind, own)
-        common = {name: value for name, value in body.items() if name in COMMON}
         # Most say no more than their kind, which is known by now.
-        said = read(Common, common).options() if len(common) > 1 else {}
-        fixed: dict[str, Any] = {"staged": origin.staged and _may_be_staged(said)}
+        said = _said(body) if len(own) + 1 < len(body) else {}
+        fixed = _from(origin, said)
         prepared = await kind.prepare(fields, self._functions)
         _refuse_private({asked.at[0] for asked in prepared.attachments if isinstance(asked, Enclosed)}, origin)
         fixed["fingerprint"] = fingerprint(_without_credentials(body, prepared))
-        return await self._asked(kind, prepared, said | _from(origin, said), fixed)
+        return await self._asked(kind, prepared, said, fixed)
 
     async def of_kind(self, kind: Kind, fields: Mapping[str, Any], options: Mapping[str, Any]) -> Asked:
         """The submission of a kind's own fields, with options as the library takes them."""
@@ -79,16 +79,16 @@ class Bodies:
         name = options.get("name") or prepared.name
         if name is None:
             raise InvalidJob(f"a job of kind {kind.name!r} needs a name", field="name")
-        attachments = await self._attached(prepared)
-        fields = {**prepared.fields, **fixed, "attachments": attachments}
+        fields = {**prepared.fields, **fixed}
+        kept: tuple[tuple[tuple[str, ...], UUID], ...] = ()
+        if prepared.attachments or prepared.target is not None:
+            fields["attachments"] = attachments = await self._attached(prepared)
+            places = zip(prepared.attachments, attachments, strict=True)
+            kept = tuple((asked.at, each.id) for asked, each in places if asked.at)
         base = Base(kind=kind.name, name=name, fields=fields, dedupe=prepared.dedupe, dedupe_key=prepared.dedupe_key)
-        places = zip(prepared.attachments, attachments, strict=True)
-        kept = tuple((asked.at, each.id) for asked, each in places if asked.at)
         return Asked(build(base, prepared.payload, options), prepared.warnings, kept)
 
     async def _attached(self, prepared: Prepared) -> tuple[Attachment, ...]:
-        if not prepared.attachments and prepared.target is None:
-            return ()
         if self._safe is None:
             raise ConfigurationError("jobs with scripts, files or credentials can't be made here: there is no vault")
         if prepared.target is not None:
@@ -140,12 +140,23 @@ def _put(part: Any, at: Sequence[str], value: Any) -> Any:
 def _fields(kind: Kind, own: Mapping[str, Any]) -> Any:
     if kind.fields is None:
         return dict(own)
-    refuse_unknown(own, (*names(kind.fields), *COMMON))
+    refuse_unknown(own, _known(kind.fields))
     return read(kind.fields, own)
 
 
+@cache
+def _known(fields: type[msgspec.Struct]) -> frozenset[str]:
+    """All that a body with these fields may have."""
+    return known(fields) | COMMON
+
+
+def _said(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a body gives."""
+    return read(Common, {name: value for name, value in body.items() if name in COMMON}).options()
+
+
 def _from(origin: Origin, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What its origin says of a job."""
+    """Fields of the submission that its origin decides."""
     job_id = said.get("id", origin.id)
     if origin.id is not None and job_id != origin.id:
         raise InvalidJob(f"the body says {job_id}, the message {origin.id}: give one id", field="id")
@@ -154,13 +165,14 @@ def _from(origin: Origin, said: Mapping[str, Any]) -> dict[str, Any]:
             f"{job_id} is no UUID of version 7: jobs are sorted by the time in their ids; leave it out to be given one",
             field="id",
         )
-    told = {
-        "id": job_id,
-        "created_by": origin.by,
-        "correlation_id": origin.correlation_id,
-        "traceparent": origin.traceparent,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    told: dict[str, Any] = {"created_by": origin.by, "traceparent": origin.traceparent}
+    if job_id is not None:
+        told["id"] = job_id
+    if origin.correlation_id is not None:
+        told["correlation_id"] = origin.correlation_id
+    if origin.staged:
+        told["staged"] = _may_be_staged(said)
+    return told
 
 
 def _may_be_staged(said: Mapping[str, Any]) -> bool:

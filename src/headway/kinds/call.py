@@ -70,6 +70,9 @@ def _unknown(function: str) -> str:
 
 def _arranged(call: CallFields, known: FunctionInfo) -> CallFields:
     """The call with its arguments by name, as far as that is possible. Raises InvalidJob if it can't be made."""
+    if not call.args:
+        _check(known, call.kwargs, [])
+        return call
     schema = known.parameters
     apart = schema.get("x-keyword-only", ())
     positional = [name for name in schema.get("properties", {}) if name not in apart]

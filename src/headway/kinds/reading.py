@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import typing
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ _LACKING = re.compile(r"Object (?P<how>missing required|contains unknown) field 
 
 def read(form: type[T], given: Mapping[str, Any], error: type[InvalidJob] = InvalidJob, *, strict: bool = True) -> T:
     """The struct that `given` stands for. Raises `error`. Not `strict`: texts may stand for numbers and the like."""
-    refuse_unknown(given, names(form), error)
+    refuse_unknown(given, known(form), error)
     try:
         made = msgspec.convert(given, form, strict=strict)
     except msgspec.ValidationError as misfit:
@@ -34,13 +34,20 @@ def read(form: type[T], given: Mapping[str, Any], error: type[InvalidJob] = Inva
     return made
 
 
-def refuse_unknown(given: Collection[str], known: Collection[str], error: type[InvalidJob] = InvalidJob) -> None:
+def refuse_unknown(given: Iterable[str], known: frozenset[str], error: type[InvalidJob] = InvalidJob) -> None:
     """A field that nobody reads is a field that somebody counts on in vain."""
-    unknown = sorted(name for name in given if name not in known)
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(known))}"
-        raise error(f"there is no field {unknown[0]!r}: {hint}", field=unknown[0])
+    if known.issuperset(given):
+        return
+    unknown = min(name for name in given if name not in known)
+    near = difflib.get_close_matches(unknown, sorted(known), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(known))}"
+    raise error(f"there is no field {unknown!r}: {hint}", field=unknown)
+
+
+@cache
+def known(form: type[msgspec.Struct]) -> frozenset[str]:
+    """The names that may be written."""
+    return frozenset(names(form))
 
 
 def names(form: type[msgspec.Struct]) -> tuple[str, ...]:

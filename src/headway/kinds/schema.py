@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -16,42 +16,39 @@ from uuid import UUID
 
 import msgspec
 
-Schema = Mapping[str, Any]
+Schema = dict[str, Any]
+Path = tuple[str | int, ...]
 
 
 class Misfit(NamedTuple):
     """Where in the value, and what should be there."""
 
-    path: tuple[str | int, ...]
+    path: Path
     wanted: str
 
 
 def misfit(value: Any, schema: Schema) -> Misfit | None:
     """The first place where the value doesn't fit; None if it does."""
-    return next(_misfits(value, schema, schema, ()), None)
+    return _misfit(value, schema, schema, ())
 
 
-def _misfits(value: Any, schema: Schema | bool, root: Schema, path: tuple[str | int, ...]) -> Iterator[Misfit]:
-    if isinstance(schema, Mapping) and "$defs" in schema:
+def _misfit(value: Any, schema: Schema | bool, root: Schema, path: Path) -> Misfit | None:
+    if isinstance(schema, dict) and "$defs" in schema:
         root = schema
     schema = _followed(schema, root)
-    if schema is True:
-        return
-    if schema is False:
-        yield Misfit(path, "left out: there is no such one")
-        return
+    if isinstance(schema, bool):
+        return None if schema else Misfit(path, "left out: there is no such one")
     if not _fits_itself(value, schema, root):
-        yield Misfit(path, wanted(schema, root))
-    elif isinstance(value, dict):
-        yield from _in_object(value, schema, root, path)
-    elif isinstance(value, list):
-        yield from _in_list(value, schema, root, path)
+        return Misfit(path, wanted(schema, root))
+    if isinstance(value, dict):
+        return _in_object(value, schema, root, path)
+    return _in_list(value, schema, root, path) if isinstance(value, list) else None
 
 
 def _fits_itself(value: Any, schema: Schema, root: Schema) -> bool:
     """Whether the value fits, apart from what it contains."""
     if "anyOf" in schema:
-        return any(next(_misfits(value, each, root, ()), None) is None for each in schema["anyOf"])
+        return any(_misfit(value, each, root, ()) is None for each in schema["anyOf"])
     if "enum" in schema:
         return any(value == each and type(value) is type(each) for each in schema["enum"])
     kind = schema.get("type")
@@ -62,27 +59,32 @@ def _fits_itself(value: Any, schema: Schema, root: Schema) -> bool:
     return all(rule(value, schema[word]) for word, rule in _RULES.items() if word in schema)
 
 
-def _in_object(value: dict[str, Any], schema: Schema, root: Schema, path: tuple[str | int, ...]) -> Iterator[Misfit]:
+def _in_object(value: dict[str, Any], schema: Schema, root: Schema, path: Path) -> Misfit | None:
     known = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
-            yield Misfit((*path, name), f"given: {wanted(known.get(name, True), root)}")
+            return Misfit((*path, name), f"given: {wanted(known.get(name, True), root)}")
     others = schema.get("additionalProperties", True)
     for name, each in value.items():
-        yield from _misfits(each, known.get(name, others), root, (*path, name))
+        if (found := _misfit(each, known.get(name, others), root, (*path, name))) is not None:
+            return found
+    return None
 
 
-def _in_list(value: list[Any], schema: Schema, root: Schema, path: tuple[str | int, ...]) -> Iterator[Misfit]:
+def _in_list(value: list[Any], schema: Schema, root: Schema, path: Path) -> Misfit | None:
     first: Sequence[Schema] = schema.get("prefixItems", ())
     rest = schema.get("items", True)
     for index, each in enumerate(value):
-        yield from _misfits(each, first[index] if index < len(first) else rest, root, (*path, index))
+        fitting = first[index] if index < len(first) else rest
+        if (found := _misfit(each, fitting, root, (*path, index))) is not None:
+            return found
+    return None
 
 
 def wanted(schema: Schema | bool, root: Schema) -> str:
     """What the schema asks for, in words."""
     schema = _followed(schema, root)
-    if not isinstance(schema, Mapping):
+    if isinstance(schema, bool):
         return "anything"
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(wanted(each, root) for each in schema["anyOf"]))
@@ -97,7 +99,7 @@ def wanted(schema: Schema | bool, root: Schema) -> str:
 
 
 def _followed(schema: Schema | bool, root: Schema) -> Schema | bool:
-    while isinstance(schema, Mapping) and "$ref" in schema:
+    while isinstance(schema, dict) and "$ref" in schema:
         schema = root.get("$defs", {}).get(schema["$ref"].removeprefix("#/$defs/"), True)
     return schema
 

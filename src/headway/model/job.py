@@ -226,7 +226,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the store tells about one job, as of one moment."""
+    """Everything the store tells about one job, as of one moment. What has a default is so until an attempt begins."""
 
     id: UUID
     kind: str
@@ -236,23 +236,23 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     state: State
     label: str
-    outcome: Outcome | None
+    outcome: Outcome | None = None
     payload: str
     desired_at: datetime
     run_at: datetime
     created_at: datetime
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
+    claimed_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
     expires_at: datetime | None
-    attempt: int
-    failures: int
-    losses: int
-    token: int
+    attempt: int = 0
+    failures: int = 0
+    losses: int = 0
+    token: int = 0
     timeout: float | None
     retry: Retry | None
-    error: ErrorInfo | None
-    progress: Progress | None
+    error: ErrorInfo | None = None
+    progress: Progress | None = None
     wait_reason: str | None
     hold: bool
     on_parent_failure: OnParentFailure
@@ -262,7 +262,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str | None
     traceparent: str | None
     code_version: str | None
-    worker: str | None
+    worker: str | None = None
     after: tuple[UUID, ...]
     schedule_id: UUID | None = None
     nominal_at: datetime | None = None

@@ -116,15 +116,20 @@ async def _reached(call: Call, bodies: Sequence[Any], read: Sequence[Read]) -> l
     """Those whose target no worker reaches become what is wrong with them."""
     probes = call.probes()
 
-    async def one(index: int, each: Read) -> Read:
-        if isinstance(each, Asked) and each.submission.kind == "script":
-            try:
-                await probes.require(_plain(bodies[index]), each.submission.queue)
-            except InvalidJob as error:
-                return error
-        return each
+    async def reached(body: Any, asked: Asked) -> Read:
+        try:
+            await probes.require(_plain(body), asked.submission.queue)
+        except InvalidJob as error:
+            return error
+        return asked
 
-    return await asyncio.gather(*(one(index, each) for index, each in enumerate(read)))
+    scripts = {
+        index: reached(bodies[index], each)
+        for index, each in enumerate(read)
+        if isinstance(each, Asked) and each.submission.kind == "script"
+    }
+    found = dict(zip(scripts, await asyncio.gather(*scripts.values()), strict=True))
+    return [found.get(index, each) for index, each in enumerate(read)]
 
 
 def _plain(body: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from headway.access.origin import is_forwarded, is_loopback
@@ -15,18 +14,19 @@ from headway.observe import page
 
 async def metrics(call: Call) -> Response:
     """Anybody on this machine may look; others show who they are."""
-    if not _from_here(call.request):
-        principal = await call.service.gate.identify(call.request)
+    if not _from_here(call):
+        principal = await call.service.gate.identify(call)
         if not principal.may(Permission.READ):
             raise Forbidden(principal.name, principal.role, Permission.READ)
     found = [*page.own_series(), *await call.service.census.series()]
-    content_type, text = page.written(found, call.request.headers.get("accept", ""))
+    content_type, text = page.written(found, call.headers.get("accept", ""))
     return Response(text, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
 
 
-def _from_here(request: Request) -> bool:
+def _from_here(call: Call) -> bool:
     """Whether it comes from this machine, and by no proxy that speaks for others."""
-    return request.client is not None and is_loopback(request.client.host) and not is_forwarded(request.headers)
+    peer = call.request.client
+    return peer is not None and is_loopback(peer.host) and not is_forwarded(call.headers)
 
 
 ROUTES = [

@@ -69,7 +69,7 @@ async def show_asset(call: Call) -> Response:
     name = call.path("name")
     found = asset(name)
     headers = {"Cache-Control": found.caching, "Vary": "Accept-Encoding"}
-    if found.compressed is not None and "gzip" in call.request.headers.get("accept-encoding", ""):
+    if found.compressed is not None and "gzip" in call.headers.get("accept-encoding", ""):
         return Response(found.compressed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.media_type)
     return Response(found.content, headers=headers, media_type=found.media_type)
 

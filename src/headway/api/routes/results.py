@@ -85,7 +85,7 @@ async def result(call: Call) -> Response:
     """The content itself; its description if JSON is asked for and it is none."""
     job, stored = await _result(call)
     tag = _result_tag(job, stored)
-    if "application/json" in call.request.headers.get("accept", "") and "json" not in stored.content_type:
+    if "application/json" in call.headers.get("accept", "") and "json" not in stored.content_type:
         return tagged(call, _meta(job, stored))
     described = Described(content_type=stored.content_type, filename=f"{job.id}-result", tag=tag)
     if stored.data is not None:

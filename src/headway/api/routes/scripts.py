@@ -73,7 +73,7 @@ class _Parser(MultiPartParser):
 
 
 async def _form(call: Call) -> FormData:
-    kind = call.request.headers.get("content-type", "")
+    kind = call.headers.get("content-type", "")
     if not kind.startswith("multipart/form-data"):
         raise Malformed("an upload is a form of the type multipart/form-data")
     parser = _Parser(call.request.headers, _limited(call), max_files=50, max_fields=0)

@@ -56,7 +56,7 @@ def shape(principal: Principal, expires_at: datetime | None = None) -> Me:
 
 async def log_in(call: Call) -> Response:
     """201 and a cookie. A secret that the browser had before is not taken over: the new session has one of its own."""
-    refuse_cross_site(call.request)
+    refuse_cross_site(call)
     opened = await _opened(call, call.body)
     response = answer(shape(opened.session.principal, opened.session.expires_at), 201, {"Cache-Control": "no-store"})
     _set_cookie(call, response, opened.secret, int(SESSION_TTL))
@@ -70,7 +70,7 @@ async def show(call: Call) -> Response:
 
 async def log_out(call: Call) -> Response:
     """The session ends, and the browser forgets it."""
-    secret = session_secret(call.request, call.origin)
+    secret = session_secret(call)
     if secret is not None:
         await call.service.doorkeeper.log_out(secret, call.caller)
     response = nothing()
