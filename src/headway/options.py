@@ -199,6 +199,8 @@ def _optional_text(field: str) -> Any:
     return _of(field, str, "a text", optional=True)
 
 
+_on_conflict = _choice("on_conflict", OnConflict)
+
 _READERS = {
     "run_at": _when,
     "delay": lambda value: {} if value is None else {"delay": seconds(value, "delay")},
@@ -215,7 +217,7 @@ _READERS = {
     "timeout": _optional_seconds("timeout"),
     "retain": _optional_seconds("retain"),
     "expires": _expires,
-    "on_conflict": _choice("on_conflict", OnConflict),
+    "on_conflict": lambda value: {**_on_conflict(value), "curious": True},
     "on_parent_failure": _choice("on_parent_failure", OnParentFailure),
     "after": _after,
     "tags": lambda value: {"tags": texts("tags", value)},

@@ -249,3 +249,16 @@ async def test_what_a_job_with_a_script_does_cannot_be_changed_and_the_script_st
         assert "submit another" in refused.json()["detail"]
     assert (await site.get(f"{path}/script")).text == "echo hello"
     assert (await site.ask("PATCH", path, json={"priority": 7})).json()["priority"] == 7
+
+
+async def test_who_says_allow_is_told_of_the_other_and_who_says_nothing_is_not(site: Site) -> None:
+    first = await site.submit(name="nightly")
+    second = await site.submit(name="nightly")
+    assert not any("has not ended yet" in warning for warning in second["warnings"])
+    third = await site.submit(name="nightly", on_conflict="allow")
+    assert any(f"job {job['id']}" in warning for job in (first, second) for warning in third["warnings"])
+    other = await site.submit(name="weekly", on_conflict="allow")
+    assert not any("has not ended yet" in warning for warning in other["warnings"])
+    body = {"kind": "call", "function": "nobody.knows", "name": "weekly", "on_conflict": "allow"}
+    [item] = (await site.post("/jobs/batch", {"jobs": [body]})).json()["items"]
+    assert any(f"job {other['id']}" in warning for warning in item["job"]["warnings"])

@@ -81,9 +81,8 @@ class Call:
         """None on public routes only."""
         self.headers = first_of_each(request.scope["headers"])
         """By their names in lower case."""
-        self.origin = service.proxies.origin(
-            request.client.host if request.client else "", request.scope["scheme"], self.headers
-        )
+        peer = request.client
+        self.origin = service.proxies.origin(peer.host if peer else "", request.scope["scheme"], self.headers)
         """Where the request comes from, as far as it can be believed."""
         self.query: Any = None
         """The struct that the route names."""

@@ -92,6 +92,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     retry: Retry | None = None
     on_conflict: OnConflict = OnConflict.ALLOW
+    curious: bool = False
+    """Its submitter has named `on_conflict`: wants to be told of the other, even where both may run."""
     dedupe: Dedupe | None = None
     after: tuple[UUID, ...] = ()
     on_parent_failure: OnParentFailure = OnParentFailure.CANCEL
@@ -154,6 +156,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         return (
             self.key is None
             and self.on_conflict is OnConflict.ALLOW
+            and not self.curious
             and self.dedupe is None
             and not self.after
             and not self.attachments
