@@ -68,6 +68,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="addresses or networks of proxies whose X-Forwarded-* headers count")
     ] = ()
+    submit_rate: Annotated[
+        str | None, Meta(description="jobs that one token or user may submit to a process of the API: 500/s")
+    ] = None
     cors_origins: Annotated[tuple[str, ...], Meta(description="origins whose pages may call the API with a token")] = ()
     lease: Annotated[float, Meta(description="seconds until a dead worker's jobs are rescued")] = 30.0
     grace: Annotated[float, Meta(description="seconds running jobs get to end when a worker stops")] = 30.0

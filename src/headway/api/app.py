@@ -10,6 +10,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from headway import settings
+from headway.access.allowance import Allowance, parse_rate
 from headway.access.doorkeeper import Doorkeeper
 from headway.access.origin import Proxies
 from headway.access.trail import Trail
@@ -44,7 +45,7 @@ def make_service(
     app: Headway, gate: Gatekeeper | None = None, clock: Clock | None = None, *, proxies: Proxies | None = None
 ) -> Service:
     """What the routes need, for an app (its store, its functions). Without a gate the store knows who may."""
-    kinds, clock, proxies = load_kinds(), clock or SystemClock(), proxies or Proxies()
+    kinds, clock, proxies, held = load_kinds(), clock or SystemClock(), proxies or Proxies(), settings.load()
     doorkeeper = Doorkeeper(app.client.call_patiently, clock)
     return Service(
         app=app,
@@ -59,7 +60,8 @@ def make_service(
         news=News(app, clock),
         readiness=Readiness(app, clock),
         census=Census(app.client.call, clock),
-        output=settings.load().output,
+        allowance=Allowance(parse_rate(held.submit_rate), clock),
+        output=held.output,
         routes=all_routes(),
     )
 

@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headway.access.allowance import Allowance
 from headway.access.doorkeeper import Doorkeeper
 from headway.access.origin import Proxies
 from headway.access.trail import Trail
@@ -58,6 +59,7 @@ class Service(msgspec.Struct, kw_only=True):
     doorkeeper: Doorkeeper
     proxies: Proxies
     trail: Trail
+    allowance: Allowance
     output: str | None = None
     """Where output is kept, if not in the store."""
     routes: tuple[Route, ...] = ()

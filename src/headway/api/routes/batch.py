@@ -58,6 +58,7 @@ async def submit_batch(call: Call) -> Response:
     """All of them or none; with `partial`, those that can be."""
     given = decode_as(call.body, _Given)
     bodies = _bodies(given)
+    call.service.allowance.take(call.by, len(bodies))
     ids = await named_all(call, len(bodies))
     origin = call.body_origin()
     read = [
@@ -205,7 +206,7 @@ ROUTES = [
                 example={"items": [{"status": 201, "job": JOB, "deduplicated": False}]},
             )
         ],
-        problems=[404, 409],
+        problems=[404, 409, 429],
         headers=KEY,
     )
 ]

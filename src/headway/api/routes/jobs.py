@@ -77,6 +77,7 @@ class JobDetail(JobShape, frozen=True, kw_only=True):
 
 async def submit(call: Call) -> Response:
     """201 with the new job, 200 with the earlier one that stands for it."""
+    call.service.allowance.take(call.by, 1)
     client = call.service.app.client
     own_id = "id" in call.body
     origin = call.body_origin(None if own_id else await named(call))
@@ -186,7 +187,7 @@ ROUTES = [
             Answer(status=201, form=JobShape, words="The new job.", example=JOB),
             Answer(form=JobShape, words="The earlier job that stands for it.", example={**JOB, "deduplicated": True}),
         ],
-        problems=[404, 409],
+        problems=[404, 409, 429],
         headers=KEY,
     ),
     Route(
