@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from headway import settings as known
 from headway.app import Headway
 from headway.bus import make_bus
-from headway.bus.contract import redacted
 from headway.model.errors import ConfigurationError
 from headway.observe.page import Address
+from headway.plugins import redacted
 from headway.settings import Settings
 from headway.store import store_maker
 

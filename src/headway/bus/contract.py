@@ -141,11 +141,3 @@ def check_pattern(pattern: str) -> None:
 
 def fits(pattern: str, event: Event) -> bool:
     return pattern in {"job.*", event.key}
-
-
-def redacted(url: str) -> str:
-    """The address without its password and without its options, which may hold another."""
-    scheme, separator, rest = url.partition("://")
-    authority, _, path = rest.partition("?")[0].rpartition("@")
-    user = authority.partition(":")[0]
-    return f"{scheme}{separator}{user}:***@{path}" if authority else f"{scheme}{separator}{path}"

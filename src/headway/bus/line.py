@@ -9,11 +9,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from headway.bus.contract import BusUnavailable, Tally, redacted
+from headway.bus.contract import BusUnavailable, Tally
 from headway.clock import Clock, SystemClock, sleep
 from headway.model.retry import Random
 from headway.observe import series
 from headway.observe.logs import get_logger
+from headway.plugins import redacted
 
 C = TypeVar("C")
 

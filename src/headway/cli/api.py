@@ -13,7 +13,6 @@ import typer
 
 from headway import compose
 from headway.app import Headway
-from headway.bus.contract import redacted
 from headway.cli.entrance import welcome
 from headway.cli.options import Bus, Host, LogJson, LogLevel, MaybeApp, Port, Reload, Store
 from headway.cli.reloading import Reloader, free_port
@@ -21,6 +20,7 @@ from headway.cli.worker import run_loop
 from headway.observe import traces
 from headway.observe.family import WELL, Signs
 from headway.observe.page import Address, reported
+from headway.plugins import redacted
 from headway.serve import tune_process
 from headway.settings import Settings
 

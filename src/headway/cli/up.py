@@ -9,7 +9,6 @@ import typer
 
 from headway import compose
 from headway.app import Headway
-from headway.bus.contract import redacted
 from headway.cli.api import measured, open_api
 from headway.cli.options import Bus, Components, Host, LogJson, LogLevel, MaybeApp, Port, Reload, Store
 from headway.cli.processes import depart
@@ -17,6 +16,7 @@ from headway.cli.reloading import Reloader, free_port
 from headway.cli.worker import Concurrency, Grace, Lease, Queues, run_loop, slots_of
 from headway.components.assembly import components_of
 from headway.observe import traces
+from headway.plugins import redacted
 from headway.serve import AppWorker, tune_process
 from headway.settings import Settings
 from headway.store import make_store

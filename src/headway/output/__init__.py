@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 
-from headway.model.errors import ConfigurationError
 from headway.output.contract import Outputs
 from headway.output.stored import StoredOutputs
+from headway.plugins import Seam
 from headway.store.contract import Store
 
-GROUP = "headway.outputs"
+OUTPUTS = Seam(
+    "headway.outputs",
+    "place for output",
+    "leave it out (then it is kept in the store), or use file:///directory or s3://bucket/prefix",
+)
 
 OutputsMaker = Callable[[str, Store], Outputs]
 
@@ -22,25 +24,8 @@ def make_outputs(url: str | None, store: Store) -> Outputs:
     """Where output is kept; without a URL in the store itself. Raises ConfigurationError."""
     if url is None or url == "store":
         return StoredOutputs(store)
-    scheme, separator, _ = url.partition("://")
-    found = _places()
-    if not separator or scheme not in found:
-        raise ConfigurationError(
-            f"{url!r} is no place for output: leave it out (then it is kept in the store), or use "
-            f"{' or '.join(sorted(f'{name}://…' for name in found))}"
-        )
-    try:
-        maker: OutputsMaker = found[scheme].load()
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"output at {scheme}:// needs the package {error.name!r}: pip install 'headway[{scheme}]'"
-        ) from error
+    maker: OutputsMaker = OUTPUTS.maker(url)
     return maker(url, store)
-
-
-@cache
-def _places() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 @asynccontextmanager

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from headway.clock import Clock
-from headway.model.errors import ConfigurationError
+from headway.plugins import Seam
 from headway.store.contract import Store
+
+STORES = Seam(
+    "headway.stores",
+    "store",
+    "use sqlite:///path/to/headway.db, sqlite:// (memory, for tests), or postgresql://user@host/database",
+)
 
 StoreMaker = Callable[[str, Clock | None], Store]
 
 
 def store_maker(url: str) -> StoreMaker:
-    """What makes stores for URLs of this scheme."""
-    scheme, separator, _ = url.partition("://")
-    found = {point.name: point for point in entry_points(group="headway.stores")}
-    if not separator or scheme not in found:
-        raise ConfigurationError(
-            f"{url!r} is no store: use sqlite:///path/to/headway.db, sqlite:// (memory, for tests), "
-            f"or postgresql://user@host/database"
-        )
-    try:
-        maker: StoreMaker = found[scheme].load()
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"the store {scheme}:// needs the package {error.name!r}: pip install 'headway[postgres]'"
-        ) from error
+    """What makes stores for URLs of this scheme. Raises ConfigurationError."""
+    maker: StoreMaker = STORES.maker(url)
     return maker
 
 

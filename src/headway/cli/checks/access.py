@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, urlsplit
 from headway.access.chain import broken
 from headway.access.first import FILE, SHORT
 from headway.access.origin import is_loopback
-from headway.bus.contract import redacted
 from headway.cli.checks.contract import Patient
 from headway.model.findings import Finding, fine, problem, warning
+from headway.plugins import redacted
 from headway.settings import Settings, load
 
 

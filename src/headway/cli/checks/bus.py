@@ -6,11 +6,12 @@ import asyncio
 from uuid import uuid4
 
 from headway.bus import make_bus
-from headway.bus.contract import Bus, BusUnavailable, redacted
+from headway.bus.contract import Bus, BusUnavailable
 from headway.cli.checks.contract import Patient
 from headway.clock import wait_for
 from headway.model.errors import ConfigurationError
 from headway.model.findings import Finding, fine, problem
+from headway.plugins import redacted
 from headway.settings import load
 
 PATIENCE = 3.0
