@@ -12,10 +12,11 @@ import pytest
 
 from headway.bus.commands import Handler, Options, serve_commands
 from headway.bus.rabbit.desk import Desk
+from headway.contracts.buses.town import Town
+from headway.contracts.fixtures import queue, town  # noqa: F401 - fixtures are found by their names
 from tests.bus.clerk import Serve
 from tests.bus.client import QUEUE, Client
 from tests.bus.cutter import Cutter
-from tests.bus.town import Town
 from tests.rabbit import Rabbit
 from tests.servers import Postgres
 
@@ -30,9 +31,8 @@ def postgres_bus_url(postgres: Postgres) -> str:
 
 
 @pytest.fixture(params=BUSES)
-async def town(request: pytest.FixtureRequest) -> AsyncIterator[Town]:
-    async with AsyncExitStack() as stack:
-        yield Town(_url(request), stack)
+def bus_url(request: pytest.FixtureRequest) -> str:
+    return _url(request)
 
 
 @pytest.fixture(params=FAR)
@@ -65,12 +65,6 @@ def foreign(rabbit: Rabbit) -> Iterator[pika.adapters.blocking_connection.Blocki
     """A channel of a client that knows nothing of Headway."""
     with rabbit.connect() as connection:
         yield connection.channel()
-
-
-@pytest.fixture
-def queue() -> str:
-    """A queue for this test alone."""
-    return f"queue {uuid4()}"
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from headway.bus import open_bus
 from headway.bus.contract import Bus, Doorbell
+from headway.contracts.buses.town import event
 from headway.model.events import Event
-from tests.bus.town import event
 from tests.rabbit import RabbitServer
 from tests.servers import PostgresServer
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from headway.bus.box import EVENTS_AT_ONCE, MOST_EVENTS, MOST_RINGS, Box, Mail
 from headway.bus.contract import Counters, Doorbell
-from tests.bus.town import event
+from headway.contracts.buses.town import event
 
 
 async def test_what_was_put_in_is_taken_in_its_order() -> None:

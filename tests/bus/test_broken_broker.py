@@ -12,8 +12,8 @@ import pytest
 
 from headway.bus.commands import Command, Reply, serve_commands
 from headway.bus.contract import Bus, Doorbell
+from headway.contracts.buses.town import Caller, Ear, Reader, Town, event
 from tests.bus.client import Client
-from tests.bus.town import Caller, Ear, Reader, Town, event
 from tests.flow.waiting import until
 from tests.rabbit import RabbitServer
 

@@ -11,11 +11,11 @@ import pytest
 
 from headway.bus import open_bus
 from headway.bus.commands import LARGEST, Command, Reply
+from headway.contracts.buses.town import event
 from headway.model.errors import Conflict, IdTaken, InvalidJob
 from headway.observe import page
 from tests.bus.clerk import Clerk, Serve, ask
 from tests.bus.client import QUEUE, Client
-from tests.bus.town import event
 from tests.flow.waiting import until
 from tests.rabbit import Rabbit
 

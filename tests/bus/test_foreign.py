@@ -16,8 +16,8 @@ from pamqp.header import ContentHeader
 
 from headway.bus.rabbit.frames import Envelope
 from headway.bus.rabbit.services import dispatch_queue
+from headway.contracts.buses.town import Ear, Reader, Town, event
 from headway.model.states import State
-from tests.bus.town import Ear, Reader, Town, event
 from tests.flow.waiting import until
 
 

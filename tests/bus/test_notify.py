@@ -7,9 +7,9 @@ import pytest
 from headway.bus import open_bus
 from headway.bus.contract import BusUnavailable, Doorbell
 from headway.bus.notify import CALLS, EVENTS, RINGS
+from headway.contracts.buses.town import Ear, event
 from headway.model.events import Event
 from headway.observe.packing import LONGEST, packed
-from tests.bus.town import Ear, event
 from tests.flow.waiting import until
 from tests.pgbouncer import PgBouncer
 from tests.servers import PostgresServer

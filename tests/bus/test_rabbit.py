@@ -15,7 +15,7 @@ from headway.bus import open_bus
 from headway.bus.contract import Doorbell
 from headway.bus.rabbit import services
 from headway.bus.rabbit.services import dispatch_queue
-from tests.bus.town import Caller, Ear, Reader, Town, event
+from headway.contracts.buses.town import Caller, Ear, Reader, Town, event
 from tests.flow.waiting import until
 from tests.rabbit import Rabbit
 

@@ -9,9 +9,9 @@ import pytest
 from headway.bus import make_bus, notify, open_bus
 from headway.bus.box import MOST_RINGS
 from headway.bus.contract import BusUnavailable, Doorbell
+from headway.contracts.buses.town import Caller, Ear, Reader, Town, event, fence
 from headway.model.errors import ConfigurationError
 from tests.bus.cutter import Cutter
-from tests.bus.town import Caller, Ear, Reader, Town, event, fence
 from tests.flow.waiting import until
 
 

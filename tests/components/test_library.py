@@ -13,7 +13,7 @@ from headway.model.errors import HeadwayError, IllegalMove, InvalidJob, JobNotFo
 from headway.model.states import State
 from tests.contract.conftest import Maker
 from tests.contract.house import House
-from tests.contract.test_submit import count_statements
+from tests.contract.test_store_submit import count_statements
 from tests.logs import Captured
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,6 +12,7 @@ import pytest
 from psycopg import sql
 
 from headway.clock import FakeClock
+from headway.contracts.stores.house import moved_in
 from headway.store.postgres import postgres_store
 from headway.store.sql import SqlStore
 from tests.contract.house import House
@@ -86,56 +86,44 @@ def make_shared_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Fak
 @pytest.fixture
 async def house(make_store: Maker, clock: FakeClock) -> AsyncIterator[House]:
     """A store of each kind; whatever a test does with it, the sweep must find nothing to mend afterwards."""
-    async with _house(make_store, clock) as house:
+    async with moved_in(House, make_store, clock) as house:
         yield house
 
 
 @pytest.fixture
 async def shared(make_shared_store: Maker, clock: FakeClock) -> AsyncIterator[House]:
     """A store that several processes can share."""
-    async with _house(make_shared_store, clock) as house:
+    async with moved_in(House, make_shared_store, clock) as house:
         yield house
 
 
 @pytest.fixture
 async def on_postgres(migrated_url: str, clock: FakeClock) -> AsyncIterator[House]:
     """A store on PostgreSQL, for what only it can promise."""
-    async with _house(lambda: postgres_store(migrated_url, clock=clock), clock) as house:
+    async with moved_in(House, lambda: faulty(postgres_store(migrated_url, clock=clock)), clock) as house:
         yield house
+
+
+def faulty(store: SqlStore) -> SqlStore:
+    """With the fault that this run is to carry, if any."""
+    if name := os.environ.get(MUTATION):
+        mutate(store, name)
+    return store
 
 
 def _maker(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Maker:
     match request.param:
         case "postgres":
             url: str = request.getfixturevalue("wiped_url")
-            return lambda: postgres_store(url, clock=clock)
+            return lambda: faulty(postgres_store(url, clock=clock))
         case "sqlite-file":
             from headway.store.sqlite import sqlite_store
 
-            return lambda: sqlite_store(str(tmp_path / "headway.db"), clock=clock)
+            return lambda: faulty(sqlite_store(str(tmp_path / "headway.db"), clock=clock))
         case _:
             from headway.store.sqlite import sqlite_store
 
-            return lambda: sqlite_store(":memory:", clock=clock)
-
-
-@asynccontextmanager
-async def _house(make: Maker, clock: FakeClock) -> AsyncIterator[House]:
-    async with AsyncExitStack() as stack:
-
-        async def another() -> SqlStore:
-            store = make()
-            stack.push_async_callback(store.close)
-            if name := os.environ.get(MUTATION):
-                mutate(store, name)
-            await store.open()
-            return store
-
-        opener: Callable[[], Awaitable[SqlStore]] = another
-        house = House(await another(), clock, opener)
-        yield house
-        clock.advance(1)
-        assert await house.store.sweep(grace=0) == 0, "a promotion was forgotten and the sweep had to mend it"
+            return lambda: faulty(sqlite_store(":memory:", clock=clock))
 
 
 async def _migrate(url: str) -> None:

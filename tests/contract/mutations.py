@@ -38,62 +38,68 @@ class Mutation(msgspec.Struct, frozen=True):
 CLAIMS = ("claim_due", "claim_jobs")
 
 MUTATIONS = {
-    "a success is matched by the id alone": Mutation(("complete_jobs",), FENCE, "", "test_fencing"),
-    "a finish is matched by the id alone": Mutation(("finish_jobs",), FENCE, "", "test_fencing"),
-    "a release is matched by the id alone": Mutation(("release_jobs",), FENCE, "", "test_fencing"),
-    "a report is matched by the id alone": Mutation(("report",), FENCE, "", "test_fencing"),
-    "output is matched by the id alone": Mutation(("append_chunks",), FENCE, "", "test_fencing"),
-    "a claim ignores run_at": Mutation(("claim_due", "due_candidates"), rf"j\.run_at <= {NOW}", ALWAYS, "test_claim"),
-    "a claim takes expired jobs": Mutation(
-        ("claim_due", "due_candidates"), rf"j\.expires_at > {NOW}", ALWAYS, "test_claim"
+    "a success is matched by the id alone": Mutation(("complete_jobs",), FENCE, "", "test_store_fencing"),
+    "a finish is matched by the id alone": Mutation(("finish_jobs",), FENCE, "", "test_store_fencing"),
+    "a release is matched by the id alone": Mutation(("release_jobs",), FENCE, "", "test_store_fencing"),
+    "a report is matched by the id alone": Mutation(("report",), FENCE, "", "test_store_fencing"),
+    "output is matched by the id alone": Mutation(("append_chunks",), FENCE, "", "test_store_fencing"),
+    "a claim ignores run_at": Mutation(
+        ("claim_due", "due_candidates"), rf"j\.run_at <= {NOW}", ALWAYS, "test_store_claim"
     ),
-    "a claim ignores that the queue is paused": Mutation(("claim_due",), r"q\.paused", "false", "test_claim"),
+    "a claim takes expired jobs": Mutation(
+        ("claim_due", "due_candidates"), rf"j\.expires_at > {NOW}", ALWAYS, "test_store_claim"
+    ),
+    "a claim ignores that the queue is paused": Mutation(("claim_due",), r"q\.paused", "false", "test_store_claim"),
     "a claim under limits ignores that the queue is paused": Mutation(
-        ("due_candidates",), r"q\.paused", "false", "test_claim"
+        ("due_candidates",), r"q\.paused", "false", "test_store_claim"
     ),
     "a claim does not move the token on": Mutation(
-        CLAIMS, r"token = (\S*)token \+ 1", r"token = \1token", "test_fencing"
+        CLAIMS, r"token = (\S*)token \+ 1", r"token = \1token", "test_store_fencing"
     ),
     "a release does not move the token on": Mutation(
-        ("release_jobs",), r"token = (\S*)token \+ 1", r"token = \1token", "test_fencing"
+        ("release_jobs",), r"token = (\S*)token \+ 1", r"token = \1token", "test_store_fencing"
     ),
     "a rescue does not move the token on": Mutation(
-        ("rescue_jobs",), r"token = (\S*)token \+ 1", r"token = \1token", "test_fencing"
+        ("rescue_jobs",), r"token = (\S*)token \+ 1", r"token = \1token", "test_store_fencing"
     ),
     "a person's retry resets the token": Mutation(
-        ("reopen_jobs",), r"token = (\S*)token \+ 1", "token = 0", "test_fencing"
+        ("reopen_jobs",), r"token = (\S*)token \+ 1", "token = 0", "test_store_fencing"
     ),
     "an attempt is not charged": Mutation(
-        CLAIMS, r"attempt = (\S*)attempt \+ 1", r"attempt = \1attempt", "test_leases"
+        CLAIMS, r"attempt = (\S*)attempt \+ 1", r"attempt = \1attempt", "test_store_leases"
     ),
-    "a job given back is charged": Mutation(("release_jobs",), r"'give_back', ", "", "test_leases"),
-    "a rescue ignores the lease's time": Mutation(("lapsed_leases",), rf"until <= {NOW}", ALWAYS, "test_leases"),
+    "a job given back is charged": Mutation(("release_jobs",), r"'give_back', ", "", "test_store_leases"),
+    "a rescue ignores the lease's time": Mutation(("lapsed_leases",), rf"until <= {NOW}", ALWAYS, "test_store_leases"),
     "a rescue ignores whose lease the job is under": Mutation(
-        ("rescue_jobs",), r"\S*lease_id = (?:lost\.lease_id|\?\d+)", ALWAYS, "test_leases"
+        ("rescue_jobs",), r"\S*lease_id = (?:lost\.lease_id|\?\d+)", ALWAYS, "test_store_leases"
     ),
     "a loss is not counted": Mutation(
-        ("rescue_jobs",), r"losses = (\S*)losses \+ 1", r"losses = \1losses", "test_leases"
+        ("rescue_jobs",), r"losses = (\S*)losses \+ 1", r"losses = \1losses", "test_store_leases"
     ),
-    "a renewal revives lapsed leases": Mutation(("renew_leases",), rf"until > {NOW}", ALWAYS, "test_leases"),
+    "a renewal revives lapsed leases": Mutation(("renew_leases",), rf"until > {NOW}", ALWAYS, "test_store_leases"),
     "a finish ignores that the job is being cancelled": Mutation(
-        ("finish_jobs",), "'cancelling'", "'nothing'", "test_leases"
+        ("finish_jobs",), "'cancelling'", "'nothing'", "test_store_leases"
     ),
     "a release ignores that the job is being cancelled": Mutation(
-        ("release_jobs",), "'cancelling'", "'nothing'", "test_leases"
+        ("release_jobs",), "'cancelling'", "'nothing'", "test_store_leases"
     ),
     "a person's retry keeps the failures": Mutation(
-        ("reopen_jobs",), "failures = 0", "failures = failures", "test_leases"
+        ("reopen_jobs",), "failures = 0", "failures = failures", "test_store_leases"
     ),
-    "a window never ends": Mutation(("take_dedupes",), rf"\S*expires_at <= {NOW}", NEVER, "test_dedupe"),
-    "a duplicate takes the window over": Mutation(("take_dedupes",), rf"\S*expires_at <= {NOW}", ALWAYS, "test_dedupe"),
-    "a failed job keeps its window": Mutation(("free_dedupes",), "where ", "where false and ", "test_dedupe"),
-    "edges are not cut": Mutation(("cut_edges",), "where ", "where false and ", "test_after"),
+    "a window never ends": Mutation(("take_dedupes",), rf"\S*expires_at <= {NOW}", NEVER, "test_store_dedupe"),
+    "a duplicate takes the window over": Mutation(
+        ("take_dedupes",), rf"\S*expires_at <= {NOW}", ALWAYS, "test_store_dedupe"
+    ),
+    "a failed job keeps its window": Mutation(("free_dedupes",), "where ", "where false and ", "test_store_dedupe"),
+    "edges are not cut": Mutation(("cut_edges",), "where ", "where false and ", "test_store_after"),
     "a child goes on without a look at its other parents": Mutation(
-        ("free_children",), r"not exists \(.*?\) as free", "true as free", "test_after"
+        ("free_children",), r"not exists \(.*?\) as free", "true as free", "test_store_after"
     ),
-    "parents are not told that somebody waits": Mutation(("mark_waiters",), "where ", "where false and ", "test_after"),
+    "parents are not told that somebody waits": Mutation(
+        ("mark_waiters",), "where ", "where false and ", "test_store_after"
+    ),
     "a place in the line is not inherited": Mutation(
-        ("inherit_edges",), "kind = 'wait'", "kind = 'nothing'", "test_conflicts"
+        ("inherit_edges",), "kind = 'wait'", "kind = 'nothing'", "test_store_conflicts"
     ),
     "running jobs are not counted at a limit": Mutation(
         ("read_gates",), r"\(select count\(\*\).*?\) as running", "0 as running", "test_limits"

@@ -18,12 +18,12 @@ from headway import Headway, Job, current, every
 from headway.bus import make_bus
 from headway.bus.contract import Bus
 from headway.clock import SystemClock
+from headway.contracts.buses.town import Ear
 from headway.duties.dispatch import WINDOW, Dispatcher
 from headway.model.states import State
 from headway.scheduler.post import Post
 from headway.scheduler.service import Options, SchedulerService
 from headway.store import make_store
-from tests.bus.town import Ear
 from tests.flow.audit import audit
 from tests.flow.proxy import Proxy
 from tests.flow.waiting import until

@@ -146,3 +146,18 @@ def eat(size: int) -> int:
 
 
 Path_ = str
+
+
+@job()
+def good() -> int:
+    return 42
+
+
+@job()
+def bad() -> None:
+    raise ValueError("no good")
+
+
+@job()
+def endless() -> None:
+    time.sleep(600)

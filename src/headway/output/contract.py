@@ -1,4 +1,4 @@
-"""What every place for output promises. `tests/contract/test_outputs.py` is the suite that each one passes.
+"""What every place for output promises. `headway.contracts.outputs` is the suite that each one passes.
 
 Output is a row of chunks, numbered as they came; each is of one stream and bears the time at which it was stored. A
 chunk is never changed, but chunks may be taken out of the middle. Artifacts are whole files, kept in pieces; which

@@ -8,9 +8,9 @@ import pytest
 
 from headway.bus import make_bus
 from headway.bus.contract import MOST_IDS, Doorbell, doorbells
+from headway.contracts.buses.town import Ear, Reader, Town, event, fence
+from headway.contracts.waiting import until
 from headway.model.errors import ConfigurationError
-from tests.bus.town import Ear, Reader, Town, event, fence
-from tests.flow.waiting import until
 
 
 async def test_a_ring_wakes_whoever_listens_in_another_process(town: Town, queue: str) -> None:

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
+from headway.contracts.stores.house import House, accepted, ids
 from headway.model.errors import Conflict
 from headway.model.job import OnConflict, Submission
 from headway.model.states import State
-from tests.contract.house import House, accepted, ids
 
 ALLOW, REJECT, WAIT, SKIP, REPLACE = OnConflict
 

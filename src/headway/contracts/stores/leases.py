@@ -2,9 +2,9 @@
 
 import pytest
 
+from headway.contracts.stores.house import ERROR, TTL, House, ids, words
 from headway.model.job import SUSPECT_LOSSES, UNPROVEN_LOSSES, Finish, Release
 from headway.model.states import Outcome, State
-from tests.contract.house import ERROR, TTL, House, ids, words
 
 
 async def test_a_job_is_rescued_when_its_lease_lapses_and_not_before(house: House) -> None:

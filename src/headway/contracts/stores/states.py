@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from headway.contracts.stores.house import House
+from headway.contracts.stores.walk import STARTS, Path, Walker, every_move, paths
 from headway.model.states import TRANSITIONS, State, may_follow
-from tests.contract.house import House
-from tests.contract.walk import STARTS, Path, Walker, every_move, paths
 
 LENGTH = 5
 

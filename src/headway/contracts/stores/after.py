@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from headway.contracts.stores.house import House, accepted, ids
 from headway.model.errors import InvalidJob
 from headway.model.job import OnConflict, OnParentFailure
 from headway.model.states import Outcome, State
-from tests.contract.house import House, accepted, ids
 
 CANCEL, RUN, HOLD = OnParentFailure
 

@@ -7,11 +7,11 @@ import pytest
 
 from headway.bus.box import MOST_EVENTS
 from headway.bus.contract import Doorbell
+from headway.contracts.buses.town import Caller, Reader, Town, event, fence
+from headway.contracts.waiting import until
 from headway.model.errors import ConfigurationError
 from headway.model.events import Event
 from headway.model.states import State
-from tests.bus.town import Caller, Reader, Town, event, fence
-from tests.flow.waiting import until
 
 # Calls
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from headway.contracts.stores.house import House, accepted
 from headway.model.job import UNPROVEN_LOSSES, Accepted, Dedupe, OnConflict
 from headway.model.limits import Retention
 from headway.model.states import State
-from tests.contract.house import House, accepted
 
 HOUR = 3600.0
 

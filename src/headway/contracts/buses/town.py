@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 from headway.bus import make_bus
 from headway.bus.contract import Bus, Doorbell
+from headway.contracts.waiting import until
 from headway.model.events import Event
 from headway.model.states import Outcome, State
-from tests.flow.waiting import until
 
 
 class Town:

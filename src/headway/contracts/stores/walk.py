@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from headway.contracts.stores.house import ERROR, House
 from headway.model.job import Claim, Finish, OnConflict, Release
 from headway.model.limits import Limit
 from headway.model.states import TERMINAL, TRANSITIONS, State
-from tests.contract.house import ERROR, House
 
 STARTS = (State.CREATING, State.SCHEDULED, State.BLOCKED)
 """The states in which a job can be stored."""

@@ -3,10 +3,10 @@
 import asyncio
 from uuid import UUID
 
+from headway.contracts.stores.house import House, ids
 from headway.model.job import Release
 from headway.model.limits import QueueSettings
 from headway.model.states import Outcome, State
-from tests.contract.house import House, ids
 
 
 async def test_the_highest_priority_comes_first(house: House) -> None:

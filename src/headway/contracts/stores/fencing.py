@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from headway.contracts.stores.house import ERROR, House
 from headway.model.job import Chunk, Claim, Finish, Release, Report
 from headway.model.states import Outcome, State
-from tests.contract.house import ERROR, House
 
 Leave = Callable[[House, Claim], Awaitable[object]]
 
