@@ -56,6 +56,10 @@ def test_the_service_knows_every_address_of_the_page() -> None:
     assert missing <= {"/schedules/new"}
 
 
+def test_a_demo_says_what_it_is(demo: House) -> None:
+    assert "a shop that there isn't" in demo.text()
+
+
 @pytest.mark.parametrize("path", ["/", "/jobs", "/schedules/new", "/jobs/0199c5e2-7a1b-7c3d-9e4f-0123456789ab"])
 def test_the_page_runs_scripts_of_its_own_files_only(path: str, demo: House) -> None:
     first, second = (httpx.get(f"{demo.url}{path}", trust_env=False) for _ in range(2))

@@ -66,6 +66,7 @@ async def test_an_engineer_adds_a_server_and_runs_a_script_there(
         started, desired = (datetime.fromisoformat(shown[name]) for name in ("started_at", "desired_at"))
         assert started >= desired
         await _runs_again(ann, job)
+        await _tends(ann, target)
 
 
 async def _add_target(ann: Visitor, name: str, sshd: SshServer) -> None:
@@ -130,6 +131,17 @@ async def _runs_again(ann: Visitor, job: str) -> None:
     await expect(ann.page.locator("h1 [data-state=completed]")).to_be_visible()
     await ann.page.get_by_role("tab", name="Output").click()
     await expect(ann.page.get_by_role("log")).to_contain_text("a note beside it")
+
+
+async def _tends(ann: Visitor, name: str) -> None:
+    """A look at the target, a word about it, and it is gone."""
+    await ann.go("/targets")
+    target = ann.page.get_by_role("row").filter(has_text=name)
+    await target.get_by_role("button", name="Test").click()
+    await expect(ann.page.get_by_text(re.compile(f"^{name} answers"))).to_be_visible()
+    await target.get_by_role("button", name="Delete").click()
+    await ann.button("Delete the target").click()
+    await expect(target).to_have_count(0)
 
 
 async def _takes_what_it_left(ann: Visitor) -> None:

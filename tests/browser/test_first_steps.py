@@ -116,6 +116,19 @@ async def test_a_viewer_may_look_and_nothing_else(house: House, visit: Visit) ->
         await expect(ben.button("Retry")).to_have_count(0)
         answer = await ben.context.request.post(f"/api/v1/jobs/{job['id']}/cancel", data={})
         assert answer.status == 403
+        async with visit(house) as admin:
+            await admin.log_in(TOKEN)
+            await admin.go("/access")
+            user = admin.page.get_by_role("row").filter(has_text=name)
+            await user.get_by_role("button", name="Change").click()
+            await admin.page.get_by_label("Disabled").click(force=True)
+            await admin.button("Save").click()
+            await expect(user).to_contain_text("disabled")
+            await user.get_by_role("button", name="Delete").click()
+            await admin.button("Delete the user").click()
+            await expect(user).to_have_count(0)
+        await ben.page.reload()
+        await expect(ben.button("Log in")).to_be_visible()
 
 
 async def test_an_operator_manages_secrets_but_nobodys_access(sqlite_house: House, visit: Visit) -> None:

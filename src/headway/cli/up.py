@@ -74,6 +74,10 @@ async def _serve(app: Headway, worker: AppWorker, held: Settings, *, demo: bool)
     shop = Shop(app, worker)
     api.service.seed = shop.seed
     typer.echo(f"headway: a worker for {', '.join(worker.queues)} and a scheduler on {redacted(app.url)}", err=True)
+    if demo:
+        typer.echo(
+            "headway: with a demo, a shop that there isn't: within a minute the page is full of its life", err=True
+        )
     address = compose.metrics_address(held, None)
     try:
         running = run_all(api, worker, shop.seed if demo else shop.reopen)

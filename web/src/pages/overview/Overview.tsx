@@ -1,8 +1,9 @@
-import { Button, Grid, SegmentedControl, Stack } from "@mantine/core";
+import { Button, Grid, SegmentedControl, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
 
 import { useJobs } from "../../api/jobs";
+import { useQueueNames } from "../../api/names";
 import { useHistory, useStats } from "../../api/stats";
 import type { Period } from "../../api/types";
 import { useMay } from "../../app/session";
@@ -27,13 +28,22 @@ const periods = [
 /** What is happening now. */
 export function Overview() {
   const [period, setPeriod] = useState<Period>("hour");
+  const [queue, setQueue] = useState("");
+  const queues = [{ value: "", label: "All queues" }, ...useQueueNames().map((name) => ({ value: name, label: name }))];
   const stats = useStats();
   const history = useHistory(period);
+  const charted = useHistory(period, queue || undefined);
   const any = useJobs(none, null, 1);
   const may = useMay();
   const isEmpty = any.data?.items.length === 0;
+  const choices = (
+    <>
+      <Select aria-label="Queue of the charts" size="xs" w={130} data={queues} value={queue} allowDeselect={false} searchable={queues.length > 9} onChange={(name) => setQueue(name ?? "")} />
+      <SegmentedControl aria-label="Time shown" data={periods} value={period} onChange={(value) => setPeriod(value as Period)} />
+    </>
+  );
   return (
-    <Page title="Overview" actions={<SegmentedControl aria-label="Time shown" data={periods} value={period} onChange={(value) => setPeriod(value as Period)} />}>
+    <Page title="Overview" actions={choices}>
       <Ask of={stats} rows={3}>
         {(now) => <Figures stats={now} history={history.data} period={period} />}
       </Ask>
@@ -54,7 +64,7 @@ export function Overview() {
         </section>
       )}
       {!isEmpty && (
-        <Ask of={history} rows={6}>
+        <Ask of={charted} rows={6}>
           {(told) => <Charts history={told} />}
         </Ask>
       )}

@@ -21,11 +21,11 @@ export function Limits({ queue, close }: { queue: Queue; close: () => void }) {
   };
   return (
     <FormDialog opened close={close} title={`Limits of ${queue.name}`} verb="Set the limits" save={save}>
-      <Group grow align="flex-start">
+      <Group grow align="flex-end">
         <TextInput label="Running at once" placeholder="no limit" inputMode="numeric" value={running} onChange={(e) => setRunning(e.currentTarget.value.replace(/\D/g, ""))} />
         <TextInput label="Rate" placeholder="100/m" value={rate} onChange={(e) => setRate(e.currentTarget.value)} />
       </Group>
-      <Group grow align="flex-start">
+      <Group grow align="flex-end">
         <TextInput label="Running at once, per key" placeholder="no limit" inputMode="numeric" value={keyRunning} onChange={(e) => setKeyRunning(e.currentTarget.value.replace(/\D/g, ""))} />
         <TextInput label="Rate, per key" placeholder="10/s" value={keyRate} onChange={(e) => setKeyRate(e.currentTarget.value)} />
       </Group>

@@ -35,7 +35,7 @@ export function Headers({ headers, wrong, change }: { headers: Header[]; wrong?:
     <Input.Wrapper label="Headers" labelElement="div" error={wrong}>
       <Stack gap={6} mt={4}>
         {headers.map((header, i) => (
-          <Group key={i} gap={6} wrap="nowrap" align="center">
+          <Group key={i} gap={6} wrap="nowrap" align="center" className="entry-row">
             <TextInput aria-label={`Header ${i + 1}, name`} placeholder="Authorization" style={{ flex: 1, minWidth: 0 }} value={header.name} onChange={(e) => put(i, { name: e.currentTarget.value })} />
             {header.secret ? (
               <>

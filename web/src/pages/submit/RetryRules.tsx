@@ -18,7 +18,7 @@ export function RetryRules({ rules, wrong, change }: { rules: RetryRule[]; wrong
     <Input.Wrapper label="Rules of retrying" labelElement="div" error={wrong}>
       <Stack gap={6} mt={4}>
         {rules.map((rule, i) => (
-          <Group key={i} gap={6} wrap="nowrap">
+          <Group key={i} gap={6} wrap="nowrap" className="entry-row">
             <Select aria-label={`Rule ${i + 1}, what it looks at`} w={120} data={causes} value={rule.on} allowDeselect={false} onChange={(on) => put(i, { on: on ?? "exception" })} />
             <TextInput aria-label={`Rule ${i + 1}, what it looks for`} placeholder={examples[rule.on]} style={{ flex: 1, minWidth: 0 }} value={rule.match} onChange={(e) => put(i, { match: e.currentTarget.value })} />
             <TextInput aria-label={`Rule ${i + 1}, seconds to wait`} placeholder="no retry" w={76} inputMode="decimal" value={rule.then} onChange={(e) => put(i, { then: e.currentTarget.value.replace(/[^\d.]/g, "") })} />
