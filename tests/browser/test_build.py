@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from headway.api.routes.page import PAGE, PLACES
-from tests.browser.house import House
+from tests.browser.house import PATIENCE, House
+from tests.flow.waiting import block_until
 
 ROOT = Path(__file__).parents[2]
 MOST = 400 * 1024
@@ -57,7 +58,7 @@ def test_the_service_knows_every_address_of_the_page() -> None:
 
 
 def test_a_demo_says_what_it_is(demo: House) -> None:
-    assert "a shop that there isn't" in demo.text()
+    block_until(lambda: "a shop that there isn't" in demo.text(), "what the demo says of itself", PATIENCE)
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/schedules/new", "/jobs/0199c5e2-7a1b-7c3d-9e4f-0123456789ab"])
