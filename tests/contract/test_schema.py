@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
 
 from headway.clock import FakeClock
 from headway.model.errors import SchemaError
+from headway.model.job import Submission
 from headway.store.sql import SqlStore
+from headway.store.statements import load
 from tests.contract.house import House
 
 AddStep = Callable[[bool], None]
@@ -92,3 +95,36 @@ async def test_an_empty_database_asks_to_be_migrated(postgres_url: str, clock: F
     await store.migrate()
     await store.open()
     await store.close()
+
+
+async def test_statistics_that_would_mislead_the_planner_are_forgotten(tmp_path: Path, clock: FakeClock) -> None:
+    """With them each claim on SQLite walks through the whole backlog to fill a Bloom filter."""
+    from headway.store.sqlite import sqlite_store
+
+    path = tmp_path / "analyzed.db"
+    store = sqlite_store(str(path), clock=clock)
+    await store.open()
+    await store.submit([_job(number) for number in range(200)])
+    await store.vacuum()
+    await store.close()
+    assert "BLOOM" not in _plan_of_a_claim(path)
+    outsider = sqlite3.connect(path)
+    outsider.execute("analyze")
+    outsider.close()
+    assert "BLOOM" in _plan_of_a_claim(path)
+    again = sqlite_store(str(path), clock=clock)
+    await again.open()
+    await again.close()
+    assert "BLOOM" not in _plan_of_a_claim(path)
+
+
+def _job(number: int) -> Submission:
+    return Submission(id=UUID(int=number), kind="call", name="mail", payload="{}")
+
+
+def _plan_of_a_claim(path: Path) -> str:
+    statement = load("headway.store.sqlite.sql", "?")["claim_due"]
+    connection = sqlite3.connect(path)
+    steps = connection.execute(f"explain query plan {statement.text}", [None] * len(statement.parameters)).fetchall()
+    connection.close()
+    return "\n".join(step[3] for step in steps)

@@ -85,12 +85,7 @@ class SqliteDriver(Metered):
         return False
 
     async def vacuum(self) -> None:
-        """Updates leave nothing behind here; only the planner's statistics are kept fresh, where it asks for it."""
-
-        def optimize(session: Session) -> None:
-            session.connection.execute("pragma optimize")
-
-        await self._runner.write(optimize)
+        """Updates leave nothing behind here. Nor are there statistics to be kept fresh: see `forget_statistics`."""
 
     async def examine(self) -> list[Finding]:
         return await self._runner.read(lambda session: engine.examine(session.connection, self._path))
@@ -118,7 +113,9 @@ class SqliteDriver(Metered):
         if not self._in_memory:
             check_path(Path(self._path))
         try:
-            return Session(self._parts, connect(self._path))
+            connection: sqlite3.Connection = connect(self._path)
+            forget_statistics(connection)
+            return Session(self._parts, connection)
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
 
@@ -135,6 +132,16 @@ class SqliteDriver(Metered):
                 (step.number, step.name, int(step.breaking)),
             )
         return [step.name for step in todo]
+
+
+def forget_statistics(connection: sqlite3.Connection) -> None:
+    """Our statements name their indexes and the order of their joins. Where the planner has statistics all the same, it
+    puts Bloom filters before its searches, and fills each by a walk through all of a table: a claim then costs what the
+    backlog holds, and a list what there is. Earlier releases gathered some."""
+    gathered = connection.execute("select 1 from sqlite_master where name = 'sqlite_stat1'").fetchone()
+    if gathered and connection.execute("select 1 from sqlite_stat1 where tbl glob 'headway_*'").fetchone():
+        connection.execute("delete from sqlite_stat1 where tbl glob 'headway_*'")
+        connection.execute("analyze sqlite_master")
 
 
 def check_path(path: Path) -> None:
