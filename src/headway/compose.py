@@ -49,7 +49,9 @@ def load_app(reference: str) -> Headway:
 def app_or_none(reference: str | None, store: str | None) -> Headway:
     """The app that is named; without one, an app without functions on the store that is."""
     if reference is None:
-        return Headway(store_url(store), name="headway")
+        url = store_url(store)
+        store_maker(url)
+        return Headway(url, name="headway")
     app = load_app(reference)
     if store is not None and store != app.url:
         raise ConfigurationError(

@@ -101,4 +101,26 @@ async def test_jobs_of_any_kind_are_checked_as_their_kind_says(app: Headway) -> 
         await app.asubmit("installed elsewhere", {})
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "says"),
+    [
+        ("call", {"function": "f", "kwargs": {"n": 10**5000}}, "kwargs can't be stored: Exceeds the limit"),
+        ("call", {"function": "f", "args": [object()]}, "args can't be stored: Encoding objects of type object"),
+        ("call", {"function": "f", "args": ["\ud800"]}, "args can't be stored: .*surrogates not allowed"),
+        ("call", {"function": "f", "args": [float("nan")]}, "args holds NaN or an infinite number"),
+        ("anything", {"deep": [{"x": float("inf")}]}, "deep holds NaN or an infinite number"),
+        ("anything", {"x": object()}, "x can't be stored: .*; pass plain data"),
+        ("anything", {1: 2}, r"a job of kind 'anything' takes a dict of its fields by name, not \{1: 2\}"),
+        ("call", ["f"], "a job of kind 'call' takes a dict of its fields by name"),
+        ("", {}, "kind must be 1 to 200 characters"),
+    ],
+)
+async def test_what_a_job_of_any_kind_can_not_hold_is_refused_by_name(
+    app: Headway, kind: str, fields: Any, says: str
+) -> None:
+    with pytest.raises(InvalidJob, match=says):
+        await app.asubmit(kind, fields, name="n")
+    assert await app.ajobs() == []
+
+
 __all__ = ["Maker"]

@@ -10,11 +10,12 @@ from uuid import UUID
 
 import msgspec
 
+from headway.executors.call.arguments import finite
 from headway.kinds.body import COMMON, Common
 from headway.kinds.contract import Functions, Kind, Prepared, Safe
 from headway.kinds.reading import known, read, refuse_unknown
 from headway.model.errors import ConfigurationError, InvalidJob, TooLarge
-from headway.model.job import OnParentFailure, Submission
+from headway.model.job import OnParentFailure, Submission, check_name
 from headway.model.sealed import CREDENTIAL, FILE, Attachment, Enclosed
 from headway.options import Base, build
 
@@ -70,6 +71,7 @@ class Bodies:
 
     async def of_kind(self, kind: Kind, fields: Mapping[str, Any], options: Mapping[str, Any]) -> Asked:
         """The submission of a kind's own fields, with options as the library takes them."""
+        _refuse_unstorable(kind, fields)
         prepared = await kind.prepare(_fields(kind, fields), self._functions)
         return await self._asked(kind, prepared, options, {})
 
@@ -153,6 +155,20 @@ def _known(fields: type[msgspec.Struct]) -> frozenset[str]:
 def _said(body: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a body gives."""
     return read(Common, {name: value for name, value in body.items() if name in COMMON}).options()
+
+
+def _refuse_unstorable(kind: Kind, own: Mapping[str, Any]) -> None:
+    """A body comes as JSON; what the library is given must be fit to become some."""
+    check_name("kind", kind.name)
+    if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
+        raise InvalidJob(f"a job of kind {kind.name!r} takes a dict of its fields by name, not {own!r:.100}")
+    for name, value in own.items():
+        try:
+            text = msgspec.json.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InvalidJob(f"{name} can't be stored: {error}; pass plain data", field=name) from error
+        if b"null" in text and not finite(value):
+            raise InvalidJob(f"{name} holds NaN or an infinite number, which JSON can't store", field=name)
 
 
 def _from(origin: Origin, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -222,7 +222,7 @@ class Arguments:
     def _refuse_not_finite(self, shape: Shape, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """JSON has no NaN or infinity: they would silently come back as None."""
         for name, value in shape.signature.bind(*args, **kwargs).arguments.items():
-            if not _finite(value):
+            if not finite(value):
                 raise InvalidJob(
                     f"{self.name}: the argument {name!r} holds NaN or an infinite number, which JSON can't store; "
                     "pass None or a text for it",
@@ -255,7 +255,7 @@ class Returns:
                 f"{self.name} returned {_described(value)}, which can't be stored: {_unencodable(value, error)}; "
                 "return plain data, or nothing"
             ) from None
-        if b"null" in data and not _finite(value):
+        if b"null" in data and not finite(value):
             raise UnstorableResult(
                 f"{self.name} returned NaN or an infinite number ({_described(value)}), which JSON can't store; "
                 "return None or a text for it"
@@ -292,7 +292,8 @@ def _corrupt(error: Exception) -> InvalidJob:
     )
 
 
-def _finite(value: Any) -> bool:
+def finite(value: Any) -> bool:
+    """Whether there is no NaN and nothing infinite in it, which JSON would turn into null."""
     waiting = [msgspec.to_builtins(value)]
     while waiting:
         match waiting.pop():
