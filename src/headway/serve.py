@@ -82,14 +82,13 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     components: tuple[str, ...] = ALL
     """Which of the components then act on commands from the bus."""
 
-    def __post_init__(self) -> None:
-        if self.children is not None and self.children < 1:
-            raise ConfigurationError(f"a worker needs at least one child process, not {self.children}")
-
     def processes(self, plan: Plan) -> int:
         """Child processes at most: who gives slots by number means so many jobs at once, whatever they run in."""
-        slots = self.options(plan).queues.values()
-        return self.children or max(CHILDREN, sum(number or 0 for number in slots))
+        if self.children is None:
+            return max(CHILDREN, sum(number or 0 for number in self.options(plan).queues.values()))
+        if self.children < 1:
+            raise ConfigurationError(f"a worker needs at least one child process, not {self.children}")
+        return self.children
 
     def options(self, plan: Plan) -> Options:
         queues = plan.registry.queues() if self.queues is None else self.queues
