@@ -9,65 +9,43 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
-from uuid import UUID
 
 import msgspec
 
+from headway.changing import Changing
 from headway.client import Client, refuse_on_loop
-from headway.clock import Clock, SystemClock, sleep
+from headway.clock import Clock, SystemClock
 from headway.components.announced import Announced
-from headway.components.cancel import cancel_jobs, delete_jobs
-from headway.components.schedule import retry_jobs, schedule_jobs
 from headway.components.shapes import record_of
-from headway.components.status import find_jobs, get_job
 from headway.declaring import Declared
-from headway.executors.call.arguments import called
 from headway.executors.call.functions import Options, Registry, main_module
 from headway.executors.call.provider import Provider, Services
 from headway.firing import AppScheduler, SchedulerSettings
 from headway.functions import Call, Decorator, JobFunction, JobOptions, accepted, in_class_body
 from headway.hooks import Hook, HookList, Hooks
-from headway.jobs import Job, decode_result
+from headway.jobs import Job
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
 from headway.kinds.free import FreeKind
-from headway.model.errors import (
-    ConfigurationError,
-    HeadwayError,
-    InvalidRequest,
-    JobNotFound,
-    UnknownFunction,
-    WaitTimeout,
-)
-from headway.model.filters import JobFilter
-from headway.model.job import Accepted, JobRecord, Moved, Submission, texts
-from headway.model.limits import Limit, QueueSettings, Rate
-from headway.model.result import JSON
-from headway.model.states import State
-from headway.model.why import Why
+from headway.looking import Looking
+from headway.model.errors import UnknownFunction
+from headway.model.job import Accepted, Submission
 from headway.model.worker import FunctionInfo
-from headway.options import SubmitOptions
-from headway.results import Result, describe_result, load_result, read_chunks
+from headway.options import SubmitOptions, checked
 from headway.schedules import schedule_of
 from headway.scheduling import Scheduling
 from headway.serve import AppWorker, Plan, WorkerSettings
-from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.vault.source import KeySource
 from headway.vault.vault import Vault
 
 P = ParamSpec("P")
-Q = ParamSpec("Q")
-S = TypeVar("S")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_LONGEST_LOOK = 0.25
 
-
-class Headway(Scheduling):
+class Headway(Looking, Changing, Scheduling):
     """An app: a store, and the functions that run as jobs. Opens nothing before it is used.
 
     `store` is `sqlite:///path.db`, `sqlite://` (memory, for tests) or `postgresql://user@host/database`. `bus` is
@@ -183,156 +161,16 @@ class Headway(Scheduling):
             for submission, accepted in pairs
         ]
 
-    # Looking
-
-    def get(self, job_id: Job[Any] | UUID) -> Job[Any]:
-        """The job as it is now. Raises JobNotFound."""
-        return self.block(self.aget(job_id), "get")
-
-    async def aget(self, job_id: Job[Any] | UUID) -> Job[Any]:
-        """The job as it is now. Raises JobNotFound."""
-        return await self._with_result(await self.client.call(lambda store: get_job(store, _id(job_id))))
-
-    def jobs(self, **wanted: Any) -> list[Job[Any]]:
-        """Jobs that match, newest first: `state=`, `kind=`, `queue=`, `name=`, `tags=`, `since=`, `until=`, `limit=`"""
-        return self.block(self.ajobs(**wanted), "jobs")
-
-    async def ajobs(self, **wanted: Any) -> list[Job[Any]]:
-        """Jobs that match, newest first."""
-        asked = _filter(wanted)
-        page = await self.client.call(lambda store: find_jobs(store, asked))
-        return [Job(record.id, record.state, record, self) for record in page.jobs]
-
-    def wait(self, job_id: Job[Any] | UUID, timeout: float | None = None) -> Job[Any]:
-        """The job when it has ended. Raises WaitTimeout."""
-        return self.block(self.await_ended(job_id, timeout), "wait")
-
-    async def await_ended(self, job_id: Job[Any] | UUID, timeout: float | None = None) -> Job[Any]:
-        """The job when it has ended. Raises WaitTimeout."""
-        started, pause = self._clock.monotonic(), 0.002
-        while True:
-            job = await self.aget(job_id)
-            if job.ended:
-                return job
-            if timeout is not None and self._clock.monotonic() - started >= timeout:
-                raise WaitTimeout(f"job {job.id} ({job.name}) is still {job.state} after {timeout:g} s")
-            await sleep(self._clock, pause)
-            pause = min(pause * 1.5, _LONGEST_LOOK)
-
-    async def aoutput(self, job_id: Job[Any] | UUID, attempt: int | None = None) -> bytes:
-        """What the job wrote and logged, of its last attempt or another."""
-        number = attempt if attempt is not None else (await self.aget(job_id)).attempt
-
-        async def read(store: Store) -> bytes:
-            return b"".join([chunk.data async for chunk in read_chunks(store, _id(job_id), number)])
-
-        return await self.client.call(read)
-
-    def output(self, job_id: Job[Any] | UUID, attempt: int | None = None) -> bytes:
-        """What the job wrote and logged, of its last attempt or another."""
-        return self.block(self.aoutput(job_id, attempt), "output")
-
-    async def aresult_meta(self, job_id: Job[Any] | UUID) -> dict[str, Any] | None:
-        """What is known of a job's result besides its content, such as the status, headers and timings of a response;
-        None when there is none."""
-        found = await self.client.call(lambda store: store.result_metas([_id(job_id)]))
-        return describe_result(*found.values()) if found else None
-
-    def result_meta(self, job_id: Job[Any] | UUID) -> dict[str, Any] | None:
-        """What is known of a job's result besides its content, such as the status, headers and timings of a response;
-        None when there is none."""
-        return self.block(self.aresult_meta(job_id), "result_meta")
-
-    async def awhy(self, job_id: Job[Any] | UUID) -> Why:
-        """Why the job is not running now, in a sentence, and what to do. Raises JobNotFound."""
-        why = await self.client.call(lambda store: store.why(_id(job_id)))
-        if why is None:
-            raise JobNotFound(_id(job_id))
-        return why
-
-    def why(self, job_id: Job[Any] | UUID) -> Why:
-        """Why the job is not running now, in a sentence, and what to do. Raises JobNotFound."""
-        return self.block(self.awhy(job_id), "why")
-
-    # Changing
-
-    def cancel(
-        self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request", by: str | None = None
-    ) -> list[State]:
-        """Cancel jobs: waiting ones at once, running ones as soon as they can be stopped. Returns their states now.
-
-        Here and below, `by` is who asked, as the job's history tells it; where nobody says, the app's name.
-        """
-        return self.block(self.acancel(*jobs, reason=reason, by=by), "cancel")
-
-    async def acancel(
-        self, *jobs: Job[Any] | UUID, reason: str = "cancelled on request", by: str | None = None
-    ) -> list[State]:
-        """Cancel jobs; returns their states now."""
-        act = partial(cancel_jobs, by=self._asker(by), reason=reason)
-        return _states(await self.client.move(_ids(jobs), act))
-
-    def retry(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
-        """Run ended jobs again, under the same id."""
-        return self.block(self.aretry(*jobs, by=by), "retry")
-
-    async def aretry(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
-        """Run ended jobs again, under the same id."""
-        return _states(await self.client.move(_ids(jobs), partial(retry_jobs, by=self._asker(by))))
-
-    def release(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
-        """Let jobs that were submitted with `hold=True` go."""
-        return self.block(self.arelease(*jobs, by=by), "release")
-
-    async def arelease(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
-        """Let jobs that were submitted with `hold=True` go."""
-        return _states(await self.client.move(_ids(jobs), partial(schedule_jobs, by=self._asker(by))))
-
-    def delete(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
-        """Remove jobs with all that belongs to them; running ones are cancelled first."""
-        return self.block(self.adelete(*jobs, by=by), "delete")
-
-    async def adelete(self, *jobs: Job[Any] | UUID, by: str | None = None) -> list[State]:
-        """Remove jobs with all that belongs to them; running ones are cancelled first."""
-        return _states(await self.client.move(_ids(jobs), partial(delete_jobs, by=self._asker(by))))
-
-    def _asker(self, by: str | None) -> str:
-        if not isinstance(by, str | None):
-            raise InvalidRequest(f"by must be the name of whoever asks, not {by!r}", field="by")
-        return by or self.name
-
-    # Settings
-
-    def queue(self, name: str, **settings: Any) -> None:
-        """Set a queue's limits, for all workers: paused, max_running, rate ("10/s"), key_max_running, key_rate,
-        keep_completed, keep_failed."""
-        self.block(self.aqueue(name, **settings), "queue")
-
-    async def aqueue(self, name: str, **settings: Any) -> None:
-        """Set a queue's limits, for all workers; what isn't given stays as it is."""
-        changes = _queue_changes(settings)
-        _checked(QueueSettings, {"name": name, **changes})
-        await self.client.call(lambda store: store.change_queue(name, changes, by=self.name))
-
-    def limit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
-        """Limit the jobs of one key, for all workers and queues; without a limit, lift it."""
-        self.block(self.alimit(key, max_running=max_running, rate=rate), "limit")
-
-    async def alimit(self, key: str, *, max_running: int | None = None, rate: str | None = None) -> None:
-        """Limit the jobs of one key, for all workers and queues."""
-        limit = Limit(max_running=max_running, rate=Rate.parse(rate) if rate else None)
-        await self.client.call(lambda store: store.set_key_limit(key, None if limit == Limit() else limit))
-
     # Life
 
     def worker(self, **settings: Any) -> AppWorker:
         """A worker in this process: `async with app.worker(queues=["mail"], concurrency=50): …`; with `scheduler=True`
         it fires schedules as well."""
-        return AppWorker(self._plan(), _settings(settings))
+        return AppWorker(self._plan(), checked(WorkerSettings, settings))
 
     def scheduler(self, **settings: Any) -> AppScheduler:
         """A scheduler in this process, for those who run one apart from the workers."""
-        return AppScheduler(self._plan(), _checked(SchedulerSettings, settings))
+        return AppScheduler(self._plan(), checked(SchedulerSettings, settings))
 
     def _plan(self) -> Plan:
         return Plan(
@@ -410,22 +248,6 @@ class Headway(Scheduling):
             )
         return Job(submission.id, accepted.state, lambda: record_of(submission, accepted), self, accepted=accepted)
 
-    async def _with_result(self, record: JobRecord) -> Job[Any]:
-        result = None
-        if record.state is State.COMPLETED:
-            found = await self.client.call(lambda store: load_result(store, record.id))
-            result = self._decode(record, found)
-        return Job(record.id, record.state, record, self, result=result)
-
-    def _decode(self, record: JobRecord, found: Result | None) -> Any:
-        """Fetched content stays as it came, whatever its type."""
-        if found is None:
-            return None
-        if record.kind == "fetch" or found.content_type != JSON:
-            return found.content
-        function = self.registry.get(called(record.payload)) if record.kind == "call" else None
-        return function.returns.decode(found.content) if function else decode_result(found.content)
-
     async def _read_functions(self) -> list[FunctionInfo]:
         return await self.client.call(lambda store: store.functions())
 
@@ -436,57 +258,3 @@ class Headway(Scheduling):
 def _caller() -> str:
     """The module in which the app is made."""
     return str(sys._getframe(2).f_globals.get("__name__", "app"))
-
-
-def _id(job: Job[Any] | UUID) -> UUID:
-    if isinstance(job, Job):
-        return job.id
-    if not isinstance(job, UUID):
-        raise InvalidRequest(f"a job is named by its id, a UUID, or by the Job itself, not by {job!r}", field="job_id")
-    return job
-
-
-def _ids(jobs: Sequence[Job[Any] | UUID]) -> list[UUID]:
-    return [_id(job) for job in jobs]
-
-
-def _states(verdicts: Sequence[Moved | HeadwayError]) -> list[State]:
-    for verdict in verdicts:
-        if isinstance(verdict, HeadwayError):
-            raise verdict
-    return [verdict.state for verdict in verdicts if isinstance(verdict, Moved)]
-
-
-def _filter(wanted: Mapping[str, Any]) -> JobFilter:
-    asked = {
-        "states": texts("state", wanted.get("state", ()), InvalidRequest),
-        "tags": texts("tags", wanted.get("tags", wanted.get("tag", ())), InvalidRequest),
-    }
-    rest = {name: value for name, value in wanted.items() if name not in {"state", "tags", "tag"}}
-    return _checked(JobFilter, {**asked, **rest})
-
-
-def _queue_changes(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: Rate.parse(value) if name in {"rate", "key_rate"} and isinstance(value, str) else value
-        for name, value in settings.items()
-    }
-
-
-def _settings(settings: Mapping[str, Any]) -> WorkerSettings:
-    return _checked(WorkerSettings, settings)
-
-
-Settings = TypeVar("Settings", bound=msgspec.Struct)
-
-
-def _checked(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
-    unknown = sorted(given.keys() - set(kind.__struct_fields__))
-    if unknown:
-        raise ConfigurationError(
-            f"there is no setting {unknown[0]!r}: use one of {', '.join(sorted(kind.__struct_fields__))}"
-        )
-    try:
-        return msgspec.convert(given, kind)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"a setting is wrong: {error}") from error

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.errors import JobFailed
+from headway.model.errors import InvalidRequest, JobFailed
 from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress
 from headway.model.states import Outcome, State
 
@@ -137,3 +137,12 @@ class Job(Generic[R]):
 def decode_result(data: bytes) -> Any:
     """A result without its function at hand: plain data."""
     return msgspec.json.decode(data)
+
+
+def id_of(job: Job[Any] | UUID) -> UUID:
+    """By which a job is known. Raises InvalidRequest."""
+    if isinstance(job, Job):
+        return job.id
+    if not isinstance(job, UUID):
+        raise InvalidRequest(f"a job is named by its id, a UUID, or by the Job itself, not by {job!r}", field="job_id")
+    return job

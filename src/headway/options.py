@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -13,10 +13,12 @@ from uuid_utils.compat import uuid7
 
 from headway.executors.call.functions import Options
 from headway.executors.contract import current_or_none
-from headway.model.errors import InvalidJob
+from headway.model.errors import ConfigurationError, InvalidJob
 from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission, texts
 from headway.model.retry import Retry, seconds
 from headway.observe import traces
+
+Settings = TypeVar("Settings", bound=msgspec.Struct)
 
 
 class Identified(Protocol):
@@ -224,3 +226,16 @@ _READERS = {
     "metadata": _metadata,
 }
 """What is not here is for others: `dedupe` needs the payload, `connection` and `notify` are about the way."""
+
+
+def checked(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
+    """What is given by name, as one. Raises ConfigurationError."""
+    unknown = sorted(given.keys() - set(kind.__struct_fields__))
+    if unknown:
+        raise ConfigurationError(
+            f"there is no setting {unknown[0]!r}: use one of {', '.join(sorted(kind.__struct_fields__))}"
+        )
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"a setting is wrong: {error}") from error
