@@ -195,7 +195,9 @@ async def test_settings_of_queues_and_workers_that_do_not_fit(sqlite_app: Headwa
     for settings, words in queues:
         with pytest.raises(HeadwayError, match=words):
             await sqlite_app.aqueue("mail", **settings)
-    with pytest.raises(ConfigurationError, match="there is no setting 'colour': use one of children, components, concurrency"):
+    with pytest.raises(
+        ConfigurationError, match="there is no setting 'colour': use one of children, components, concurrency"
+    ):
         sqlite_app.worker(colour=1)
     workers: Settings = (
         ({"queues": {}}, "a worker needs at least one queue"),

@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from headway.model.errors import BrokenResponse
 from headway.outgoing.decoding import PIECE, Chain
+from headway.outgoing.errors import BrokenResponse
 
 
 def unpacked(encoding: str, content: bytes, step: int) -> bytes:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from headway.clock import SystemClock
-from headway.model.errors import AddressRefused, ConfigurationError, InvalidTarget, RequestFailed
+from headway.model.errors import ConfigurationError
 from headway.outgoing.addresses import why_not_public
 from headway.outgoing.client import Outgoing
+from headway.outgoing.errors import AddressRefused, InvalidTarget, RequestFailed
 from headway.outgoing.guard import Allowed, Endpoint, Guard
 from headway.outgoing.messages import Request
 from headway.outgoing.own import own_endpoints

@@ -17,8 +17,9 @@ import msgspec
 from headway.alerts.rules import Channel, Email, Rule, Slack, Webhook
 from headway.clock import Clock, deadline
 from headway.model.alerts import Notification
-from headway.model.errors import ConfigurationError, HeadwayError, UnexpectedStatus
+from headway.model.errors import ConfigurationError, HeadwayError
 from headway.observe import series
+from headway.outgoing.errors import UnexpectedStatus
 from headway.outgoing.fields import SecretRef
 from headway.outgoing.guard import Guard
 

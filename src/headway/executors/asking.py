@@ -12,10 +12,11 @@ import msgspec
 
 from headway.executors.contract import Completed, Context, Ending, Failed, Setup, Snoozed, TimedOut
 from headway.executors.limit import Limit
-from headway.model.errors import ConfigurationError, HeadwayError, RequestFailed, SecretNotFound, UnexpectedStatus
+from headway.model.errors import ConfigurationError, HeadwayError, SecretNotFound
 from headway.model.job import Claim, ErrorInfo, error_info, failure_of
 from headway.model.retry import Failure, Retry
 from headway.observe import series, traces
+from headway.outgoing.errors import RequestFailed, UnexpectedStatus
 from headway.outgoing.fields import SecretRef
 from headway.outgoing.guard import Allowed, Guard
 from headway.outgoing.hosts import Crowded, Turnstile, parse_limits

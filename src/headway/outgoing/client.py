@@ -11,7 +11,9 @@ import msgspec
 import yarl
 
 from headway.clock import Clock
-from headway.model.errors import (
+from headway.outgoing.connector import Errand, GuardedConnector, errand
+from headway.outgoing.decoding import ACCEPTED, Chain
+from headway.outgoing.errors import (
     BrokenResponse,
     ConnectionFailed,
     InvalidTarget,
@@ -19,8 +21,6 @@ from headway.model.errors import (
     ResponseTooLarge,
     TooManyRedirects,
 )
-from headway.outgoing.connector import Errand, GuardedConnector, errand
-from headway.outgoing.decoding import ACCEPTED, Chain
 from headway.outgoing.guard import Guard
 from headway.outgoing.messages import Answer, Request
 from headway.outgoing.redirects import follow, followed

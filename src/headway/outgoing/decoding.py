@@ -15,7 +15,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-from headway.model.errors import BrokenResponse
+from headway.outgoing.errors import BrokenResponse
 
 ACCEPTED = "gzip, deflate, br, zstd"
 PIECE = 64 * 1024

@@ -11,8 +11,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 import msgspec
 
-from headway.model.errors import AddressRefused, ConfigurationError
+from headway.model.errors import ConfigurationError
 from headway.outgoing.addresses import Address, carried_by, why_not_public
+from headway.outgoing.errors import AddressRefused
 
 ALLOW_PRIVATE = "HEADWAY_ALLOW_PRIVATE"
 

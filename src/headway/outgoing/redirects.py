@@ -6,7 +6,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from headway.model.errors import InvalidTarget
+from headway.outgoing.errors import InvalidTarget
 from headway.outgoing.messages import Answer, Request
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from headway.model.errors import AddressRefused
 from headway.outgoing.connector import errand
+from headway.outgoing.errors import AddressRefused
 from headway.outgoing.guard import Guard
 
 THREADS = 32
