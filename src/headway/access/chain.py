@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.store.contract import Audit
+from headway.store.service import Audit
 
 
 async def broken(store: Audit) -> int | None:

@@ -21,7 +21,8 @@ from headway.model.sealed import CREDENTIAL, FILE, SCRIPT, Attachment, Credentia
 from headway.model.states import Outcome, State
 from headway.model.target import TargetKind
 from headway.observe.logs import get_logger
-from headway.store.contract import Audit, Store
+from headway.store.contract import Store
+from headway.store.service import Audit
 from headway.vault.redaction import Redactor
 
 log = get_logger("headway.script")
