@@ -13,7 +13,7 @@ import msgspec
 from headway.model.errors import HeadwayError
 from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress, Submission
 from headway.model.states import Outcome, State, label
-from headway.store.scripts.submit import CREATED
+from headway.store.scripts.placing import CREATED
 
 API = "/api/v1"
 

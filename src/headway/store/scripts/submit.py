@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from headway.model.errors import Conflict, HeadwayError, IdTaken, InvalidJob, KeyBusy
 from headway.model.events import Transition
-from headway.model.job import Accepted, Moved, OnConflict, Submission, encode
+from headway.model.job import Accepted, Moved, OnConflict, Submission
 from headway.model.states import State
 from headway.store.scripts import cancel, settle, vault
 from headway.store.scripts.news import News
-from headway.store.scripts.rows import ids, later
+from headway.store.scripts.placing import Placed, due_now, first_line, placed_of, ring_of, row_of
+from headway.store.scripts.rows import ids
 from headway.store.statements import Row, Script, many, one
 
 Answer = Accepted | HeadwayError
@@ -28,8 +28,6 @@ RING_WITHIN = 60.0
 """Jobs due within so many seconds ring, so that a worker learns when to wake by itself; later ones it will see."""
 AFTER = "after"
 """The `wait_reason` of a job that waits for its parents."""
-CREATED = "created"
-"""The `wait_reason` of a job that waits for its SCHEDULE message; the sweep goes by it."""
 
 _STATES = {state.value: state for state in State}
 
@@ -40,10 +38,10 @@ def plain(batch: Sequence[Submission]) -> Script[list[Answer]]:
     Staged ones leave a line, as a second statement: later, no column tells that they began as `creating`.
     """
     first = _first_of_each(batch)
-    stored = yield from _insert([_placed(job) for job in first.values()])
+    stored = yield from _insert([placed_of(job) for job in first.values()])
     staged = [job for number, job in first.items() if job.staged and number in stored]
     if staged:
-        yield many("add_history", [_line(_placed(job)) for job in staged])
+        yield many("add_history", [first_line(placed_of(job)) for job in staged])
     missing = [job for number, job in first.items() if number not in stored]
     if missing:
         stored |= {job_id.int: answer for job_id, answer in (yield from _repeats(missing)).items()}
@@ -74,14 +72,6 @@ def whole(batch: Sequence[Submission]) -> Script[list[Answer]]:
         if isinstance(answer, HeadwayError):
             raise answer
     return answers
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """A submission with the state in which it is stored."""
-
-    job: Submission
-    state: State
-    wait_reason: str | None = None
 
 
 class Other(msgspec.Struct):
@@ -164,7 +154,7 @@ class KeyedBatch:
         if any(job.run_at for job in deduped):
             [clock] = yield one("store_time")
             now = clock["now_at"]
-        return [job for job in deduped if _due_now(job, now)]
+        return [job for job in deduped if due_now(job, now)]
 
     def look_around(self) -> Script[None]:
         """The open jobs of each key, and the parents; locked, so that none of them ends unseen."""
@@ -208,7 +198,7 @@ class KeyedBatch:
         yield from vault.attach([(job.id, job.attachments) for job in self._stored() if job.attachments])
         waiting = [place for place in self.placed.values() if place.state is not State.SCHEDULED]
         if waiting:
-            yield many("add_history", [_line(place) for place in waiting])
+            yield many("add_history", [first_line(place) for place in waiting])
 
     def link(self) -> Script[None]:
         """Edges to those waited for. Parents that have ended already resolve at once, by the rules for any end."""
@@ -297,7 +287,7 @@ class KeyedBatch:
     def _place(self, job: Submission, waits_for: list[UUID], others: list[Other]) -> None:
         edges = [(parent, job.id, "wait") for parent in waits_for]
         edges += [(parent, job.id, "after") for parent in job.after]
-        placed = _placed(job, PREVIOUS if waits_for else AFTER if edges else None)
+        placed = placed_of(job, PREVIOUS if waits_for else AFTER if edges else None)
         self.edges += edges
         self.placed[job.id] = placed
         others.append(Other(job.id, placed.state, waited_for=False, answer=None))
@@ -317,10 +307,10 @@ def _line_up(others: list[Other]) -> list[UUID]:
 
 def _insert(placed: Sequence[Placed]) -> Script[dict[int, Answer]]:
     """Store them; the answers to those that are new, by the numbers of their ids, which are quicker to look up."""
-    rows = [_row(place) for place in placed]
+    rows = [row_of(place) for place in placed]
     # Whoever submits tells the log itself; what a schedule makes has nobody else.
     teller = FIRED if placed and placed[0].job.schedule_id else None
-    wake = {_ring(place.job) for place in placed if place.state is State.SCHEDULED and place.job.delay < RING_WITHIN}
+    wake = {ring_of(place.job) for place in placed if place.state is State.SCHEDULED and place.job.delay < RING_WITHIN}
     stored: dict[int, Accepted] = {}
 
     def changes() -> list[Transition]:
@@ -374,67 +364,6 @@ def _accepted(row: Row, *, deduplicated: bool = False, repeated: bool = False) -
         deduplicated=deduplicated,
         repeated=repeated,
     )
-
-
-def _row(place: Placed) -> tuple[object, ...]:
-    job = place.job
-    return (
-        job.id,
-        job.kind,
-        job.name,
-        job.conflict_key,
-        job.queue,
-        -job.priority,
-        place.state,
-        1 if place.state is State.SCHEDULED else 2,
-        job.run_at,
-        job.delay,
-        job.expires_at,
-        job.expires_in,
-        job.timeout,
-        encode(job.retry) if job.retry else None,
-        job.payload,
-        job.hold,
-        job.on_conflict,
-        job.on_parent_failure,
-        job.dedupe is not None,
-        place.wait_reason,
-        msgspec.json.encode(job.tags).decode() if job.tags else None,
-        msgspec.json.encode(job.metadata).decode() if job.metadata is not None else None,
-        job.created_by,
-        job.correlation_id,
-        job.traceparent,
-        job.code_version,
-        job.retain,
-        job.schedule_id,
-        job.nominal_at,
-        job.digest(),
-    )
-
-
-def _line(place: Placed) -> tuple[object, ...]:
-    """The first line of a job's history."""
-    detail = None if place.wait_reason == CREATED else place.wait_reason
-    return (place.job.id, place.state.value, place.job.created_by, detail)
-
-
-def _placed(job: Submission, waits_for: str | None = None) -> Placed:
-    if job.hold:
-        return Placed(job, State.CREATING, waits_for)
-    if job.staged:
-        return Placed(job, State.CREATING, CREATED)
-    return Placed(job, State.BLOCKED if waits_for else State.SCHEDULED, waits_for)
-
-
-def _ring(job: Submission) -> str:
-    return job.queue if _due_now(job) else later(job.queue)
-
-
-def _due_now(job: Submission, now: datetime | None = None) -> bool:
-    """Due at acceptance, as far as the submission tells, and the clock if it is given: only such jobs take part in
-    dedupe. A schedule fires when the nominal time has come."""
-    passed = job.run_at is None or job.run_at == job.nominal_at or (now is not None and job.run_at <= now)
-    return passed and not job.delay and not job.hold
 
 
 def _keys(job: Submission) -> list[str]:
