@@ -56,10 +56,10 @@ async def test_a_late_finish_of_a_deleted_job_is_fenced(house: House) -> None:
 
 async def test_a_deleted_ended_job_takes_everything_along(house: House) -> None:
     claim = await house.running("fetch", dedupe=Dedupe("a"))
-    await house.store.append(claim, [Chunk(seq=0, stream="log", data=b"hello")])
+    await house.append(claim, [Chunk(seq=0, stream="log", data=b"hello")])
     await house.retry_later(claim)
     claim = await house.claim_one()
-    await house.store.append(claim, [Chunk(seq=0, stream="log", data=b"hello again")])
+    await house.append(claim, [Chunk(seq=0, stream="log", data=b"hello again")])
     await house.complete(claim, result=b"x" * 300_000)
 
     await house.delete(claim.id)

@@ -67,48 +67,61 @@ async def test_a_retried_job_has_the_result_of_its_last_attempt_only(house: Hous
 
 async def test_output_is_read_back_in_order_and_from_any_place(house: House) -> None:
     claim = await house.running()
-    assert await house.store.append(claim, [log(0, "a"), log(1, "b")])
-    assert await house.store.append(claim, [log(2, "err", "stderr"), log(3, "c")])
+    assert await house.append(claim, [log(0, "a"), log(1, "b")])
+    assert await house.append(claim, [log(2, "err", "stderr"), log(3, "c")])
     assert await texts(house, claim) == ["a", "b", "err", "c"]
     read = await house.store.chunks(claim.id, 1, stream="log", after_seq=0, limit=1)
     assert [(chunk.seq, chunk.data) for chunk in read] == [(1, b"b")]
 
 
+async def test_several_jobs_say_something_at_once_and_only_those_that_are_held_are_heard(house: House) -> None:
+    lost, one, two = [await house.running() for _ in range(3)]
+    await house.release(Release.give_back(lost))
+    parcels = [(claim, [log(0, claim.name), log(1, "more")]) for claim in (one, lost, two)]
+    assert await house.store.append(parcels) == [True, False, True]
+    assert await house.store.note([(claim, "placed", "here") for claim in (lost, two, one)]) == [False, True, True]
+    assert await house.store.chunks(lost.id, 1) == []
+    for claim in (one, two):
+        assert [chunk.seq for chunk in await house.store.chunks(claim.id, 1)] == [0, 1]
+        assert [change.what for change in await house.store.history(claim.id)].count("placed") == 1
+    assert [change.what for change in await house.store.history(lost.id)].count("placed") == 0
+
+
 async def test_each_attempt_has_its_own_output(house: House) -> None:
     claim = await house.running()
-    await house.store.append(claim, [log(0, "first")])
+    await house.append(claim, [log(0, "first")])
     await house.retry_later(claim)
     again = await house.claim_one()
-    await house.store.append(again, [log(0, "second")])
+    await house.append(again, [log(0, "second")])
     assert (await texts(house, claim, 1), await texts(house, claim, 2)) == (["first"], ["second"])
 
 
 async def test_the_output_of_an_attempt_that_was_not_charged_does_not_hide_that_of_the_next(house: House) -> None:
     claim = await house.running()
-    await house.store.append(claim, [log(0, "before"), log(1, "more")])
+    await house.append(claim, [log(0, "before"), log(1, "more")])
     await house.release(Release.snooze(claim, 0.5, 0))
     again = await house.claim_one()
-    assert await house.store.append(again, [log(0, "after")])
+    assert await house.append(again, [log(0, "after")])
     assert "after" in await texts(house, again, again.attempt)
 
 
 async def test_chunks_may_be_sent_again_after_an_unknown_commit(house: House) -> None:
     claim = await house.running()
-    assert await house.store.append(claim, [log(0, "a")])
-    assert await house.store.append(claim, [log(0, "a")])
+    assert await house.append(claim, [log(0, "a")])
+    assert await house.append(claim, [log(0, "a")])
     assert await texts(house, claim) == ["a"]
 
 
 async def test_output_after_the_end_is_refused(house: House) -> None:
     claim = await house.running()
     await house.complete(claim)
-    assert not await house.store.append(claim, [log(0, "late")])
+    assert not await house.append(claim, [log(0, "late")])
     assert await texts(house, claim) == []
 
 
 async def test_output_does_not_show_the_result(house: House) -> None:
     claim = await house.running()
-    await house.store.append(claim, [log(0, "a")])
+    await house.append(claim, [log(0, "a")])
     await house.complete(claim, result=b"x" * 300_000)
     assert await texts(house, claim) == ["a"]
     assert await house.store.chunks(claim.id, 0) == []

@@ -94,7 +94,7 @@ async def test_pruning_walks_in_steps_past_jobs_that_stay(house: House) -> None:
 
 async def test_a_pruned_job_takes_everything_along(house: House) -> None:
     claim = await house.running("fetch", dedupe=Dedupe("a", 100 * DAY))
-    await house.store.append(claim, [Chunk(seq=0, stream="log", data=b"x")])
+    await house.append(claim, [Chunk(seq=0, stream="log", data=b"x")])
     await house.complete(claim, result=b"x" * 300_000)
     house.clock.advance(8 * DAY)
     await prune(house)

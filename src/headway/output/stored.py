@@ -8,11 +8,14 @@ from uuid import UUID
 from headway.model.job import CHUNK, Chunk, ChunkSize, Claim
 from headway.output.contract import Exist
 from headway.store.contract import Store
+from headway.store.together import Together
 
 ARTIFACT = "artifact/"
 RESULT = "result"
 PIECES = 16
 """Of an artifact, stored or read at once: a megabyte."""
+TOGETHER = 1024 * 1024
+"""Bytes of several jobs that are stored at once."""
 
 
 class StoredOutputs:
@@ -20,12 +23,13 @@ class StoredOutputs:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._appended = Together(store.append, lambda parcel: parcel[0].id, weigh=_weight, limit=TOGETHER)
 
     def location(self, job_id: UUID) -> str | None:
         return None
 
     async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
-        return await self._store.append(claim, chunks)
+        return await self._appended((claim, chunks))
 
     async def trim(self, claim: Claim, first: int, last: int) -> None:
         await self._store.trim(claim, first, last)
@@ -54,7 +58,7 @@ class StoredOutputs:
             Chunk(seq=seq + number, stream=stream, data=data[start : start + CHUNK])
             for number, start in enumerate(range(0, max(len(data), 1), CHUNK))
         ]
-        return await self._store.append(claim, chunks)
+        return await self._appended((claim, chunks))
 
     async def load(self, job_id: UUID, attempt: int, name: str, start: int = 0) -> AsyncIterator[bytes]:
         # All chunks of an artifact but the last are full.
@@ -74,3 +78,7 @@ class StoredOutputs:
 
     async def close(self) -> None:
         """The store is closed by whoever opened it."""
+
+
+def _weight(parcel: tuple[Claim, Sequence[Chunk]]) -> int:
+    return sum(len(chunk.data) for chunk in parcel[1])

@@ -93,11 +93,12 @@ class Work(Protocol):
     async def report(self, news: Sequence[Report]) -> set[UUID]:
         """Start times and progress of running jobs; returns the ids still held."""
 
-    async def note(self, claim: Claim, what: str, detail: str) -> bool:
-        """Add a line to the history of a running job; False when it is no longer held."""
+    async def note(self, lines: Sequence[tuple[Claim, str, str]]) -> list[bool]:
+        """Add to the histories of running jobs, each of which is named once: what happened, and more about it. False
+        where a job is no longer held."""
 
-    async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
-        """Output of a running job; False when it is no longer held."""
+    async def append(self, parcels: Sequence[tuple[Claim, Sequence[Chunk]]]) -> list[bool]:
+        """Output of running jobs, each of which is named once; False where one is no longer held."""
 
     async def trim(self, claim: Claim, first: int, last: int) -> None:
         """Take chunks out of the output of a running job again."""

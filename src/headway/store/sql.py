@@ -125,11 +125,11 @@ class SqlStore(SqlViews, SqlSchedules, SqlAccess, SqlVault, SqlAlerts):
     async def report(self, news: Sequence[Report]) -> set[UUID]:
         return await self._driver.run(lambda: work.report(news), Lane.WRITE, single=True)
 
-    async def note(self, claim: Claim, what: str, detail: str) -> bool:
-        return await self._driver.run(lambda: work.note(claim, what, detail), Lane.WRITE)
+    async def note(self, lines: Sequence[tuple[Claim, str, str]]) -> list[bool]:
+        return await self._driver.run(lambda: work.note(lines), Lane.WRITE)
 
-    async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
-        return await self._driver.run(lambda: work.append(claim, chunks), Lane.WRITE, single=True)
+    async def append(self, parcels: Sequence[tuple[Claim, Sequence[Chunk]]]) -> list[bool]:
+        return await self._driver.run(lambda: work.append(parcels), Lane.WRITE, single=True)
 
     async def trim(self, claim: Claim, first: int, last: int) -> None:
         await self._driver.run(lambda: output.trim(claim, first, last), Lane.WRITE, single=True)

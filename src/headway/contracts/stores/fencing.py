@@ -70,7 +70,7 @@ async def test_every_write_of_a_rescued_worker_is_refused(house: House) -> None:
     released = await house.retry_later(claim)
     given_back = await house.release(Release.give_back(claim))
     held = await house.store.report([Report(job_id=claim.id, token=claim.token, ran=0.5, progress='{"done": 1}')])
-    appended = await house.store.append(claim, [Chunk(seq=0, stream="log", data=b"late")])
+    appended = await house.append(claim, [Chunk(seq=0, stream="log", data=b"late")])
 
     assert not any(ended.accepted for ended in (finished, failed, released, given_back))
     assert held == set()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from headway.clock import FakeClock
 from headway.model.errors import HeadwayError
-from headway.model.job import Accepted, Claim, Ended, ErrorInfo, Finish, JobRecord, Moved, Release, Submission
+from headway.model.job import Accepted, Chunk, Claim, Ended, ErrorInfo, Finish, JobRecord, Moved, Release, Submission
 from headway.model.states import Outcome, State
 from headway.model.worker import WorkerInfo
 from headway.store.contract import Store
@@ -107,6 +107,11 @@ class House:
         """The job ends as cancelled by its own wish."""
         [ended] = await self.store.finish([Finish.cancelled(claim, 0.5, "nothing to do")])
         assert ended.accepted
+
+    async def append(self, claim: Claim, chunks: Sequence[Chunk]) -> bool:
+        """Whether the job was still held."""
+        [held] = await self.store.append([(claim, chunks)])
+        return held
 
     async def release(self, move: Release) -> Ended:
         [ended] = await self.store.release([move])

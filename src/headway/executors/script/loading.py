@@ -23,6 +23,7 @@ from headway.model.target import TargetKind
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.service import Audit
+from headway.store.together import Together
 from headway.vault.redaction import Redactor
 
 log = get_logger("headway.script")
@@ -134,9 +135,11 @@ class StoredPast:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._get = Together(store.get, lambda job_id: job_id)
+        self._note = Together(store.note, lambda line: line[0].id)
 
     async def __call__(self, claim: Claim) -> Before:
-        [job] = await self._store.get([claim.id])
+        job = await self._get(claim.id)
         cancelling = job is not None and job.state is State.CANCELLING
         if claim.token == 1:
             return Before(cancelling=cancelling)
@@ -152,7 +155,7 @@ class StoredPast:
         return Before(found, again, cancelling, places, placed[0].at if placed else None)
 
     async def note(self, claim: Claim, place: str) -> bool:
-        return await self._store.note(claim, PLACED, place)
+        return await self._note((claim, PLACED, place))
 
     async def served(self, machine: str, queue: str) -> bool:
         return any(each.host == machine and queue in each.queues for each in await self._store.workers())

@@ -121,18 +121,20 @@ def report(news: Sequence[Report]) -> Script[set[UUID]]:
     return {row["id"] for row in rows}
 
 
-def note(claim: Claim, what: str, detail: str) -> Script[bool]:
-    """A line in the history of a running job; False when it is no longer this worker's."""
-    held = yield from report([Report(job_id=claim.id, token=claim.token, ran=0.0)])
-    if held:
-        yield many("add_history", [(claim.id, what, None, detail)])
-    return bool(held)
+def note(lines: Sequence[tuple[Claim, str, str]]) -> Script[list[bool]]:
+    """Lines in the histories of running jobs; False where one is no longer this worker's."""
+    held = yield from report([Report(job_id=claim.id, token=claim.token, ran=0.0) for claim, _, _ in lines])
+    kept = [(claim.id, what, None, detail) for claim, what, detail in lines if claim.id in held]
+    if kept:
+        yield many("add_history", kept)
+    return [claim.id in held for claim, _, _ in lines]
 
 
-def append(claim: Claim, chunks: Sequence[Chunk]) -> Script[bool]:
-    """Output of a running job; False when it is no longer this worker's."""
-    rows = yield many("append_chunks", [(claim.id, claim.token, c.stream, c.seq, c.data) for c in chunks])
-    return bool(rows)
+def append(parcels: Sequence[tuple[Claim, Sequence[Chunk]]]) -> Script[list[bool]]:
+    """Output of running jobs; False where one is no longer this worker's."""
+    chunks = [(claim.id, claim.token, c.stream, c.seq, c.data) for claim, some in parcels for c in some]
+    taken = {row["job_id"] for row in (yield many("append_chunks", chunks))}
+    return [claim.id in taken for claim, _ in parcels]
 
 
 def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
