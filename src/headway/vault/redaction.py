@@ -15,6 +15,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 6
@@ -45,7 +46,7 @@ class Redactor:
     """Takes secrets out of one stream; `feed` it piece by piece and `close` it at its end."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
-        self._forms = sorted({form for secret in secrets for form in forms(secret)}, key=len, reverse=True)
+        self._forms = _looked_for(tuple(secrets))
         self._held = b""
         self._context = b""
         """The last few characters that were given out: a secret may have begun with them."""
@@ -103,6 +104,12 @@ class Redactor:
     def _hold_from(self, flat: bytes) -> int:
         """Where the first secret may have begun that isn't all there."""
         return min((_begun(flat, form) for form in self._forms), default=len(flat))
+
+
+@lru_cache(maxsize=16)
+def _looked_for(secrets: tuple[bytes, ...]) -> list[bytes]:
+    """Longer ones first. To work it out for each script of a target anew costs more than to look."""
+    return sorted({form for secret in secrets for form in forms(secret)}, key=len, reverse=True)
 
 
 class _Places:
