@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headway.executors.script.executor import Before
 from headway.executors.script.loading import StoredPast
+from headway.executors.script.task import Before
 from headway.model.job import Claim, ErrorInfo, Finish, Release
 from headway.model.states import Outcome
 from tests.contract.house import House

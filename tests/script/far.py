@@ -11,13 +11,14 @@ import msgspec
 
 from headway.clock import SystemClock
 from headway.executors.contract import Answer, Context, Failed, Written
-from headway.executors.script.executor import Before, Keep, Parts, ScriptExecutor, Task
+from headway.executors.script.executor import ScriptExecutor
 from headway.executors.script.hosts import Access, Hosts, Station
 from headway.executors.script.link import Link
 from headway.executors.script.local import LocalLink
 from headway.executors.script.orders import Work
 from headway.executors.script.run import Run
 from headway.executors.script.ssh import connect
+from headway.executors.script.task import Before, Keep, Parts, Task
 from headway.model.job import Claim, Progress
 from headway.model.target import TargetKind
 

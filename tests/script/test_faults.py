@@ -13,9 +13,10 @@ import psutil
 import pytest
 
 from headway.executors.contract import Answer, Cancelled, Completed, Failed, Snoozed, TimedOut, Unknown
-from headway.executors.script.executor import ScriptExecutor, Task
+from headway.executors.script.executor import ScriptExecutor
 from headway.executors.script.hosts import Access
 from headway.executors.script.orders import Work
+from headway.executors.script.task import Task
 from headway.model.errors import OutputUnavailable, SecretNotFound
 from headway.model.job import Claim
 from headway.model.sealed import Credential

@@ -2,7 +2,8 @@
 
 Follow one script: `loading` puts together what it needs, `hosts` gives it a connection, `run` begins it by an order
 (`orders`) to a shell over there (`runner`, `far.sh`), which starts a supervisor (`supervisor.sh`) and answers; `run`
-reads what it writes (`spool`) until it ends; `executor` sees it through lost connections, timeouts and cancels.
+reads what it writes (`spool`) until it ends; `attempt` sees it through lost connections, timeouts and cancels, and
+`executor` makes an attempt of each claim.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 def make(setup: Setup) -> Executor:
     """The executor for a worker."""
     from headway.executors.script.collecting import Collector
-    from headway.executors.script.executor import Parts, ScriptExecutor
+    from headway.executors.script.executor import ScriptExecutor
     from headway.executors.script.loading import StoredAlarm, StoredPast
+    from headway.executors.script.task import Parts
 
     require("asyncssh", extra="server")
     parts = Parts(

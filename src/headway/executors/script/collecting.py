@@ -7,10 +7,10 @@ import hashlib
 import re
 from collections.abc import AsyncIterator
 
-from headway.executors.script.executor import Redactor, Task
 from headway.executors.script.hosts import Station
 from headway.executors.script.link import READ_SIZE, File
 from headway.executors.script.run import Run
+from headway.executors.script.task import Redactor, Task
 from headway.model.job import Artifact, Claim
 from headway.output.contract import Outputs
 from headway.store.contract import Work as Held

@@ -10,10 +10,10 @@ import msgspec
 
 from headway.executors.contract import Secrets
 from headway.executors.script.endings import SCRIPT_FAILED
-from headway.executors.script.executor import Before, Task
 from headway.executors.script.fields import Destination, ScriptPayload, SecretValue, command_of
 from headway.executors.script.hosts import Access
 from headway.executors.script.orders import Work
+from headway.executors.script.task import Before, Task
 from headway.model.access import Entry
 from headway.model.errors import AttachmentNotFound, ConfigurationError, StoreUnavailable
 from headway.model.job import Attempt, Change, Claim
