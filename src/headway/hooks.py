@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
 from headway.jobs import Job
-from headway.model.job import Claim, Ended, Release
+from headway.model.job import Release
 from headway.model.states import State
 from headway.observe.logs import get_logger
 from headway.store.scripts.tend import Rescued
-from headway.worker.judge import Move
+from headway.worker.parts import Accepted
 from headway.worker.parts import Hooks as WorkerHooks
 
 Hook = Callable[[Job[Any]], Awaitable[None] | None]
@@ -62,6 +62,10 @@ class HookList(Hooks):
             if getattr(type(own), name) is not getattr(Hooks, name):
                 hooks.append(getattr(own, name))
 
+    def __bool__(self) -> bool:
+        """Whether anybody wants to hear of anything."""
+        return bool(self.success or self.failed or self.retry)
+
     def for_state(self, state: State, *, tried: bool) -> list[Hook]:
         """Which hooks to call for a job that came into this state; `tried`: an attempt failed or was lost before."""
         match state:
@@ -84,10 +88,14 @@ class HookCaller(WorkerHooks):
         self._calls: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
-    def ended(self, claim: Claim, move: Move, end: Ended) -> None:
-        tried = isinstance(move, Release) and move.reason in {"retry", "lost"}
-        if end.state is not None and (hooks := self._hooks.for_state(end.state, tried=tried)):
-            self._start(claim.id, {"state": end.state, "outcome": end.outcome, "attempt": claim.attempt}, hooks)
+    def ended(self, ends: Sequence[Accepted]) -> None:
+        if not self._hooks:
+            return
+        for attempt, move, end in ends:
+            tried = isinstance(move, Release) and move.reason in {"retry", "lost"}
+            if end.state is not None and (hooks := self._hooks.for_state(end.state, tried=tried)):
+                recorded = {"state": end.state, "outcome": end.outcome, "attempt": attempt.claim.attempt}
+                self._start(attempt.claim.id, recorded, hooks)
 
     def rescued(self, jobs: list[Rescued]) -> None:
         """Called on the keeper's thread."""

@@ -317,11 +317,7 @@ def current() -> Context:
         raise LookupError("headway.current() works only inside a running job") from None
 
 
-def enter(context: Context) -> Token[Context]:
-    """Make `context` the current one for this task, thread or process, until `leave`."""
-    return _current.set(context)
-
-
-def leave(entered: Token[Context]) -> None:
-    """The counterpart of `enter`."""
-    _current.reset(entered)
+enter: Callable[[Context], Token[Context]] = _current.set
+"""Make this context the current one for this task, thread or process, until `leave`."""
+leave: Callable[[Token[Context]], None] = _current.reset
+"""The counterpart of `enter`."""

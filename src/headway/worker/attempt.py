@@ -182,6 +182,9 @@ class Attempt:
             return None
         if ending is None:
             return self.stopped(ran if ran >= 0 else None)
+        if isinstance(ending, Completed):
+            # Nearly all end like this: the shortest way for them.
+            return Finish.succeeded(self.claim, ran, ending.result, ending.about)
         if isinstance(ending, NoCode):
             self.lane.parking.tell(self.claim, ending.what, now)
         return self._judged(_discreet(ending), ran, random)
@@ -208,6 +211,8 @@ class Attempt:
         if executor is None or context is None:
             return NoCode(f"jobs of kind {self.claim.kind!r} can't be run here: no executor is installed for them")
         answer = await executor.submit(self.claim, context)
+        if isinstance(answer, Completed):
+            return answer
         if isinstance(answer, Running):
             answer = await self._watch(executor, context, answer, clock)
         return Snoozed(answer.delay) if isinstance(answer, Scheduled) else answer
@@ -238,7 +243,7 @@ def _nobody() -> None:
 
 def _discreet(ending: Ending) -> Ending:
     """The ending without secrets that were revealed here: an error may quote what it was given."""
-    if isinstance(ending, Completed) or not isinstance(ending, Failed | TimedOut | Lost | Unknown):
+    if not isinstance(ending, Failed | TimedOut | Lost | Unknown):
         return ending
     said = ending.error
     trace = None if said.traceback is None else discreet(said.traceback)

@@ -49,9 +49,10 @@ class Finisher:
         self._idle.set()
 
     def add(self, attempt: Attempt, move: Move) -> None:
+        if not self._entries:
+            self._idle.clear()
+            self._work.set()
         self._entries.append((attempt, move))
-        self._idle.clear()
-        self._work.set()
 
     async def flushed(self) -> None:
         """All moves added so far are recorded."""
@@ -79,7 +80,7 @@ class Finisher:
 
     async def _record(self, batch: Sequence[Entry]) -> None:
         finishes = [entry for entry in batch if isinstance(entry[1], Finish)]
-        releases = [entry for entry in batch if isinstance(entry[1], Release)]
+        releases = [entry for entry in batch if isinstance(entry[1], Release)] if len(finishes) < len(batch) else []
         if finishes:
             await self._insist(_Act(self._store.finish, self._tally.finished), finishes)
         if releases:

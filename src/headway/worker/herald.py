@@ -20,6 +20,7 @@ from headway.store.contract import Store
 from headway.store.scripts.news import WATCH_TERM
 from headway.worker.attempt import Attempt
 from headway.worker.judge import Move
+from headway.worker.parts import Accepted
 
 PAUSE = 0.05
 """Seconds between two tellings; people don't see more."""
@@ -53,7 +54,7 @@ class Herald:
         if self._listened_to():
             self._tell([_transition(claim, State.RUNNING, None) for claim in claims])
 
-    def ended(self, ends: Sequence[tuple[Attempt, Move, Ended]]) -> None:
+    def ended(self, ends: Sequence[Accepted]) -> None:
         """These have moved on."""
         if trail.heard():
             for attempt, move, end in ends:

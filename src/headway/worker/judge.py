@@ -33,9 +33,9 @@ def judge(  # noqa: PLR0911 - one line per ending
     claim: Claim, ending: Ending, ran: float, default: Retry, random: Random
 ) -> Move:
     """The move that records this ending."""
-    if isinstance(ending, Completed):
-        return Finish.succeeded(claim, ran, ending.result, ending.about)
     match ending:
+        case Completed(result, about):
+            return Finish.succeeded(claim, ran, result, about)
         case Failed() | TimedOut():
             return _retry_or_fail(claim, ending, ran, default, random)
         case Snoozed(delay):

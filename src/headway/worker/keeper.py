@@ -54,9 +54,9 @@ class Leases:
         lease = self.held[lease_id] = Lease(lease_id, jobs, deadline)
         return lease
 
-    def give(self, lease: Lease) -> None:
-        """One job less; with the last one the lease is done, unless it was lost before."""
-        lease.jobs -= 1
+    def give(self, lease: Lease, jobs: int) -> None:
+        """So many jobs less; with the last one the lease is done, unless it was lost before."""
+        lease.jobs -= jobs
         if lease.jobs == 0 and self.held.pop(lease.id, None) is not None:
             self._done.append(lease.id)
 

@@ -104,7 +104,7 @@ class Lane:
 
     def take(self, attempts: Sequence[Attempt]) -> None:
         """They are claimed."""
-        self._in_hand += sum(attempt.share for attempt in attempts)
+        self._in_hand += sum([attempt.share for attempt in attempts])
 
     def begin(self, attempt: Attempt) -> None:
         """It runs."""
@@ -116,9 +116,9 @@ class Lane:
         del self.running[attempt]
         self._running -= attempt.share
 
-    def let_go(self, attempt: Attempt) -> None:
-        """Its end is recorded."""
-        self._in_hand -= attempt.share
+    def let_go(self, attempts: Sequence[Attempt]) -> None:
+        """Their ends are recorded."""
+        self._in_hand -= sum([attempt.share for attempt in attempts])
         self.freed.set()
 
     def measure(self, now: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random as chance
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -13,24 +13,29 @@ from headway.bus.contract import Bus
 from headway.clock import Clock, SystemClock
 from headway.executors.contract import Executor
 from headway.model.errors import ConfigurationError
-from headway.model.job import Claim, Ended
+from headway.model.job import Ended
 from headway.model.limits import Retention
 from headway.model.retry import Random
 from headway.output.contract import Outputs
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.store.scripts.tend import Rescued
+from headway.worker.attempt import Attempt
 from headway.worker.judge import Move
 
 POLL = 1.0
 """Seconds between looks at the store when no wake-up comes."""
 
 
+Accepted = tuple[Attempt, Move, Ended]
+"""A move that the store has recorded, and what it made of it."""
+
+
 class Hooks:
     """Called after the store has recorded a change, in the process that recorded it, at most once. Subclass to use."""
 
-    def ended(self, claim: Claim, move: Move, end: Ended) -> None:
-        """A job of this worker moved on; `end.state` is where it is now."""
+    def ended(self, ends: Sequence[Accepted]) -> None:
+        """Jobs of this worker moved on; the state of an end is where its job is now."""
 
     def rescued(self, jobs: list[Rescued]) -> None:
         """Jobs of another worker were taken back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from headway.model.history import Figures, Spread
@@ -40,10 +41,10 @@ class Tally:
     def finished(self, entries: Sequence[Entry], answers: Sequence[Ended]) -> None:
         """A batch of ends is recorded; refused ones don't count."""
         series.batch_size.observe((len(entries),), ("finish",))
-        groups: dict[_Group, list[float | None]] = {}
+        groups: defaultdict[_Group, list[float | None]] = defaultdict(list)
         for (attempt, move), end in zip(entries, answers, strict=True):
             claim = attempt.claim
-            groups.setdefault((claim.queue, claim.kind, end.outcome), []).append(move.ran)
+            groups[claim.queue, claim.kind, end.outcome].append(move.ran)
         for (queue, kind, outcome), ran in groups.items():
             if outcome is None:
                 series.writes_fenced.add((), len(ran))

@@ -7,6 +7,8 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 from headway.clock import sleep
@@ -25,7 +27,7 @@ from headway.worker.finisher import Finisher
 from headway.worker.herald import Herald
 from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
 from headway.worker.lane import Intake, Lane, idle
-from headway.worker.parts import Options, Parts
+from headway.worker.parts import Accepted, Options, Parts
 from headway.worker.shipping import Shipping
 from headway.worker.tally import Entry, Tally, watch_heartbeat, watch_lanes
 from headway.worker.wakeups import Wakeups
@@ -36,6 +38,7 @@ STOP_PATIENCE = 10.0
 STALLED = 60.0
 """Seconds without a claim that was answered, though one was asked for, after which something is wrong."""
 
+_lease_of = attrgetter("lease")
 log = get_logger("headway.worker")
 
 
@@ -250,10 +253,11 @@ class Worker:
         if self._stuck:
             self._stuck.discard(attempt.claim.id)
         if move is None:
-            self._let_go(attempt)
+            self._let_go([attempt])
         else:
             self._finisher.add(attempt, move)
-        self._fill(lane)
+        if lane.waiting:
+            self._fill(lane)
 
     def give_up(self, claim: Claim) -> None:
         """This job was told to stop long ago, and nothing stops it: it is not to be waited for."""
@@ -266,29 +270,33 @@ class Worker:
 
     def _recorded(self, entries: Sequence[Entry], ends: Sequence[Ended]) -> None:
         """The store has answered: these jobs are out of our hands, and hooks may hear of them."""
-        accepted = []
+        self._let_go([attempt for attempt, _ in entries])
+        accepted: list[Accepted] = []
         for (attempt, move), end in zip(entries, ends, strict=True):
-            self._let_go(attempt)
-            if end.accepted:
-                accepted.append((attempt, move, end))
-                if mindful := self._mindful.get(attempt.claim.kind):
-                    mindful.recorded(attempt.claim)
-                self._parts.hooks.ended(attempt.claim, move, end)
-            else:
+            if end.state is None:
                 self.fenced += 1
                 log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
+                continue
+            accepted.append((attempt, move, end))
+            if mindful := self._mindful.get(attempt.claim.kind):
+                mindful.recorded(attempt.claim)
         self.ended += len(accepted)
+        self._parts.hooks.ended(accepted)
         self._herald.ended(accepted)
 
-    def _let_go(self, attempt: Attempt) -> None:
-        self._held.pop(attempt, None)
-        self._leases.give(attempt.lease)
-        if attempt.kept is not None:
-            attempt.kept()
-        lane = attempt.lane
-        lane.let_go(attempt)
-        if lane.deaf:
-            self._hear_again(lane)
+    def _let_go(self, attempts: Sequence[Attempt]) -> None:
+        """Those of a claim mostly come together: what they share is seen to once."""
+        for lease, group in groupby(attempts, key=_lease_of):
+            together = list(group)
+            self._leases.give(lease, len(together))
+            for attempt in together:
+                self._held.pop(attempt, None)
+                if attempt.kept is not None:
+                    attempt.kept()
+            lane = together[0].lane
+            lane.let_go(together)
+            if lane.deaf:
+                self._hear_again(lane)
 
     def _hear_again(self, lane: Lane) -> None:
         """There is room again: look once, for what was rung meanwhile went to others."""
@@ -322,7 +330,7 @@ class Worker:
                 attempt.stop(Stop.LEASE_LOST)
             elif attempt in attempt.lane.waiting:
                 attempt.lane.waiting.remove(attempt)
-                self._let_go(attempt)
+                self._let_go([attempt])
 
     async def _drain(self, grace: float) -> None:
         """Wait for running jobs, then stop them; those that can't be stopped are left to the lapse of their lease."""
