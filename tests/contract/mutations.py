@@ -39,6 +39,12 @@ CLAIMS = ("claim_due", "claim_jobs")
 
 MUTATIONS = {
     "a success is matched by the id alone": Mutation(("complete_jobs",), FENCE, "", "test_store_fencing"),
+    "a success without ties is matched by the id alone": Mutation(
+        ("complete_untied",), FENCE, "", "test_store_fencing"
+    ),
+    "a success with ties is recorded without them": Mutation(
+        ("complete_untied",), r"and not \([^)]*\)", "", "test_store_after"
+    ),
     "a finish is matched by the id alone": Mutation(("finish_jobs",), FENCE, "", "test_store_fencing"),
     "a release is matched by the id alone": Mutation(("release_jobs",), FENCE, "", "test_store_fencing"),
     "a report is matched by the id alone": Mutation(("report",), FENCE, "", "test_store_fencing"),

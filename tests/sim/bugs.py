@@ -172,12 +172,14 @@ _real_renew = work.renew
 _real_run = Attempt.run
 _real_finish = SqlStore.finish
 _real_release = SqlStore.release
-_FENCE = " and headway_job.token = batch.token and finished_token is not batch.token"
+_FENCE = " and token = ?2 and finished_token is not ?2"
+_BATCH_FENCE = " and headway_job.token = batch.token and finished_token is not batch.token"
 _UNCHARGED = "attempt = attempt - (?3 in ('snooze', 'give_back', 'parked'))"
 
 BUGS: dict[str, Plant] = {
-    "finish asks for no token": lambda: _changed("complete_jobs", _FENCE),
-    "release asks for no token": lambda: _changed("release_jobs", " and token = ?2 and finished_token is not ?2"),
+    "finish asks for no token": lambda: _changed("complete_untied", _FENCE),
+    "a second look at an end asks for no token": lambda: _changed("complete_jobs", _BATCH_FENCE),
+    "release asks for no token": lambda: _changed("release_jobs", _FENCE),
     "claim does not raise the token": lambda: _changed("claim_due", "token = token + 1", "token = max(token, 1)"),
     "rescue does not raise the token": lambda: _changed("rescue_jobs", "token = token + 1,"),
     "rescue does not wait for the lease": lambda: _changed("lapsed_leases", "until <= ?2", "until <= ?2 + 2500000"),

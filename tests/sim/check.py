@@ -21,6 +21,7 @@ from headway.model.limits import Limit, QueueSettings
 from headway.model.retry import Retry
 from headway.model.schedule import Schedule
 from headway.model.states import HELD, State, may_follow
+from headway.store.scripts import work
 from headway.store.scripts.fire import schedule_job
 from headway.store.sqlite.rows import microseconds
 from tests.sim.ground import Ground
@@ -33,7 +34,7 @@ Run = tuple[str, UUID, int]
 
 _COLUMNS = Row.__struct_fields__
 _CLAIMS = {"claim", "claim_limited"}
-_WORKERS_MOVES = {"finish", "release"}
+_WORKERS_MOVES = {"complete", "finish", "release"}
 _SUBMITS = {"plain", "keyed", "whole", "fire"}
 _UNCHARGED = {"snooze", "give_back", "parked"}
 
@@ -128,6 +129,8 @@ class Checker:
             self._parent_failed(parent, child)
         self._parents_failed.clear()
         self._check_leases(act)
+        if act.name == "complete" and result:
+            result = work.completed(act.arguments["moves"])
         if act.name in _WORKERS_MOVES and isinstance(result, list):
             self._answered(act, result)
         if act.name == "sweep" and result:

@@ -31,7 +31,7 @@ from tests.sim.ground import Ground, GroundDriver
 from tests.sim.loop import START, VirtualClock, VirtualLoop
 from tests.sim.people import Drawn, Errands, Person
 from tests.sim.process import Database, Process, Unforeseen, Weather, make_task
-from tests.sim.scripted import Player, Script, Stage
+from tests.sim.scripted import Player, Script, Stage, result_of
 
 LEASE = 3.0
 TROUBLE = 15.0
@@ -218,7 +218,7 @@ class World:
             " where j.state = 'completed'"
         )
         for job_id, token, data in rows.fetchall():
-            if data is None or int(data) != token:
+            if data != result_of(UUID(bytes=job_id), token):
                 self.checker.fail("I2", f"{UUID(bytes=job_id)} ended by {token} has the result {data!r}")
 
     def _check_processes(self) -> None:

@@ -340,18 +340,22 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
     error: str | None = None
 
+    @property
+    def plain(self) -> bool:
+        """A success that leaves nothing but itself."""
+        return self.state is State.COMPLETED and self.result is None
+
     @classmethod
     def succeeded(cls, claim: Claim, ran: float | None, result: bytes | None, about: About | None = None) -> Finish:
-        described = about.fields() if about is not None else {}
-        return cls(
+        ended = cls(
             job_id=claim.id,
             token=claim.token,
             state=State.COMPLETED,
             outcome=Outcome.SUCCEEDED,
             ran=ran,
             result=result,
-            **described,
         )
+        return msgspec.structs.replace(ended, **about.fields()) if about is not None else ended
 
     @classmethod
     def failed(

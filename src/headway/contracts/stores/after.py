@@ -36,6 +36,14 @@ async def test_parents_that_end_in_one_batch_release_the_child_once(house: House
     assert ids(await house.claim(5, queue="children")) == [child]
 
 
+async def test_one_that_is_waited_for_may_end_among_many_that_are_not(house: House) -> None:
+    jobs = [await house.running() for _ in range(5)]
+    child = await child_of(house, jobs[2].id)
+    await house.complete(*jobs)
+    assert [await house.state(job.id) for job in jobs] == [State.COMPLETED] * 5
+    assert ids(await house.claim(5, queue="children")) == [child]
+
+
 @pytest.mark.parametrize("end", ["fail", "give_up", "cancel"])
 @pytest.mark.parametrize("policy", list(OnParentFailure))
 async def test_what_becomes_of_a_child_whose_parent_did_not_complete(

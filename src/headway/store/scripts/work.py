@@ -137,6 +137,19 @@ def append(parcels: Sequence[tuple[Claim, Sequence[Chunk]]]) -> Script[list[bool
     return [claim.id in taken for claim, _ in parcels]
 
 
+def complete(moves: Sequence[Finish]) -> Script[bool]:
+    """Plain successes on which nothing hangs, in one statement; whether that is all of them. If not, `finish` has a
+    look at each: those that this has recorded are repeats to it."""
+    rows = [(move.job_id, move.token, move.ran) for move in sorted(moves, key=_job_id)]
+    [counted] = yield many("complete_untied", rows)
+    return bool(counted[0] == len(moves))
+
+
+def completed(moves: Sequence[Finish]) -> list[Ended]:
+    """The answers to moves that `complete` has taken."""
+    return [Ended(job_id=move.job_id, state=State.COMPLETED, outcome=Outcome.SUCCEEDED) for move in moves]
+
+
 def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
     """Ends as the workers saw them; a move with an old token is refused."""
     ordered = sorted(moves, key=_job_id)

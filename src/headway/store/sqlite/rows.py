@@ -46,29 +46,28 @@ class Plan:
         self._steps = [(n, _widened(statement.text, batch, n)) for n in _STEPS] if batch else []
 
     def run(self, cursor: sqlite3.Cursor, query: Query, now: int) -> list[Row]:
-        """The statement's rows; for a batch, those of each of its rows in turn."""
+        """The statement's rows; for a batch, those of each of its rows in turn. A batch that returns nothing tells how
+        many rows it has changed."""
         if not self._text:
             return []
         shared = self._bind(query.parameters, now)
         if query.rows is None:
             found: list[Any] = cursor.execute(self._text, shared).fetchall()
+        elif self._steps:
+            found = self._run_steps(cursor, list(self._encode(query.rows)), shared)
         else:
-            found = self._run_batch(cursor, self._encode(query.rows), shared)
+            rows = [row + shared for row in self._encode(query.rows)] if shared else self._encode(query.rows)
+            if not self._returns:
+                return [(cursor.executemany(self._text, rows).rowcount,)]
+            found = self._run_each(cursor, rows)
         return self._decode(cursor, found) if found else found
 
-    def _run_batch(self, cursor: sqlite3.Cursor, rows: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]) -> list[Any]:
+    def _run_each(self, cursor: sqlite3.Cursor, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         found: list[Any] = []
-        if self._steps:
-            return self._run_steps(cursor, list(rows), shared)
-        if shared:
-            rows = [row + shared for row in rows]
-        if self._returns:
-            execute, fetch, text = cursor.execute, cursor.fetchall, self._text
-            for row in rows:
-                execute(text, row)
-                found += fetch()
-        else:
-            cursor.executemany(self._text, rows)
+        execute, fetch, text = cursor.execute, cursor.fetchall, self._text
+        for row in rows:
+            execute(text, row)
+            found += fetch()
         return found
 
     def _run_steps(self, cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], shared: tuple[Any, ...]) -> list[Any]:

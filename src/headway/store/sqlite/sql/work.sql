@@ -107,6 +107,14 @@ from headway_job where id = :job_id and token = :token and finished_token is not
 on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
+-- name: complete_untied(id, token, ran; now)
+-- The quickest way for the most usual end: without RETURNING, which costs half as much as the update. How many it was
+-- tells whether all of them are done. Fenced as below.
+update headway_job
+set state = 'completed', outcome = 'succeeded', finished_token = :token, finished_at = :now,
+    started_at = coalesce(started_at, :now - cast(:ran * 1000000 as integer)), error = null, losses = 0
+where id = :id and token = :token and finished_token is not :token and not (waiters or gated or deduped or doomed);
+
 -- name: complete_jobs(id, token, ran; now)
 -- A success is one even if a cancel was on its way. Fenced as below.
 -- `batch` is given many rows at a time: RETURNING has a price per statement that exceeds the update's.
