@@ -52,6 +52,8 @@ class Client:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._batchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Batcher] = WeakKeyDictionary()
+        self._latest: tuple[asyncio.AbstractEventLoop, Batcher] | None = None
+        """Mostly they all come from one loop: the one that asked last is found without a search."""
 
     @property
     def settled(self) -> bool:
@@ -112,15 +114,18 @@ class Client:
     def close(self) -> None:
         """Let go of the store and the thread; the next call opens them again."""
         with self._lock:
-            home, self._home = self._home, None
+            home, self._home, self._latest = self._home, None, None
         if home is not None and home.pid == os.getpid() and isinstance(home, ThreadHome):
             home.stop()
 
     def _batcher(self) -> Batcher:
-        loop = asyncio.get_running_loop()
+        loop, latest = asyncio.get_running_loop(), self._latest
+        if latest is not None and latest[0] is loop:
+            return latest[1]
         batcher = self._batchers.get(loop)
         if batcher is None:
             batcher = self._batchers[loop] = Batcher(self, self._clock)
+        self._latest = loop, batcher
         return batcher
 
     async def try_again(self, job: Submission) -> Answer:
@@ -160,6 +165,7 @@ class Client:
         """A lock taken by another thread at the moment of a fork would never be released in the child."""
         if self._pid != os.getpid():
             self._pid, self._lock, self._batchers = os.getpid(), threading.Lock(), WeakKeyDictionary()
+            self._latest = None
         return self._lock
 
 

@@ -211,7 +211,7 @@ class PostgresDriver(Metered):
 
     async def _fetch(self, connection: _Connection, query: Query, now: object) -> list[Any]:
         statement = self._statements[query.name]
-        columns = list(zip(*query.rows, strict=True)) if query.rows else [() for _ in statement.row_parameters]
+        columns = _columns(query.rows) if query.rows else [() for _ in statement.row_parameters]
         shared = [now if name == "now" else query.parameters[name] for name in statement.parameters]
         return await connection.fetch(statement.text, *columns, *shared)
 
@@ -296,6 +296,13 @@ class _Line:
                 await connection.close(timeout=5)
             except FAILURES:
                 connection.terminate()
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...] | None]:
+    """An array for each column. One in which nothing stands is left out, which `unnest` makes the same of: an array is
+    written element by element, and most columns of most jobs are empty."""
+    columns = zip(*rows, strict=True)
+    return [None if column[0] is None and column.count(None) == len(column) else column for column in columns]
 
 
 async def _undo(connection: _Connection) -> None:

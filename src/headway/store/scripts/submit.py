@@ -318,7 +318,8 @@ def _insert(placed: Sequence[Placed]) -> Script[dict[int, Answer]]:
         return [_new(job, stored[number]) for job, number in numbered if number in stored]
 
     news = News(changes, teller)
-    stored |= {row[0].int: _accepted(row) for row in (yield many("insert_jobs", rows, wake=sorted(wake), news=news))}
+    for job_id, state, run_at, created_at in (yield many("insert_jobs", rows, wake=sorted(wake), news=news)):
+        stored[job_id.int] = Accepted(job_id=job_id, state=_STATES[state], run_at=run_at, created_at=created_at)
     return dict(stored)
 
 
