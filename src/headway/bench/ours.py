@@ -16,7 +16,7 @@ from headway.clock import sleep
 from headway.model.job import Finish
 from headway.observe import page
 from headway.serve import AppWorker, tune_process
-from headway.store import make_store
+from headway.store import make_store, store_maker
 from headway.store.scripts.work import Want
 
 COUNT_EVERY = 0.005
@@ -79,6 +79,8 @@ async def drain(
 async def _drain(parent: Parent, url: str, slots: int, seat: dict[str, Any]) -> dict[str, float]:
     tune_process()
     bench = Bench(url)
+    # Imported before the signal, as the bare pipeline has its driver.
+    store_maker(url)
     worker = bench.app.worker(queues={QUEUE: slots})
     count = Seat.of(seat).put
     await parent.go()
