@@ -439,3 +439,11 @@ async def test_a_step_of_a_migration_may_take_as_long_as_it_likes(postgres: Post
         assert await store.migrate() == ["0001_slow"]
         await store.close()
     postgres.drop_database(url)
+
+
+async def test_who_looks_at_the_time_now_and_then_needs_no_connection_for_it(on_postgres: House) -> None:
+    driver = on_postgres.store._driver
+    assert isinstance(driver, PostgresDriver)
+    assert driver.connections() == 1
+    await on_postgres.store.now()
+    assert driver.connections() == 1
