@@ -16,8 +16,8 @@ from headway.executors.contract import current
 from headway.hooks import Hooks
 from headway.jobs import Job
 from headway.model.errors import Cancel, Fail, HeadwayError, Snooze
-from headway.model.job import Dedupe
 from headway.model.retry import Retry, Rule
+from headway.model.submission import Dedupe
 from headway.model.when import at, cron, every
 from headway.remote import RemoteClient
 from headway.schedules import Schedule

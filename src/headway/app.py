@@ -30,7 +30,7 @@ from headway.kinds.bodies import Bodies
 from headway.kinds.free import FreeKind
 from headway.looking import Looking
 from headway.model.errors import UnknownFunction
-from headway.model.job import Accepted, Submission
+from headway.model.submission import Accepted, Submission
 from headway.model.worker import FunctionInfo
 from headway.options import SubmitOptions, checked
 from headway.schedules import schedule_of

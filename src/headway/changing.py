@@ -13,9 +13,9 @@ from headway.components.cancel import cancel_jobs, delete_jobs
 from headway.components.schedule import retry_jobs, schedule_jobs
 from headway.jobs import Job, id_of
 from headway.model.errors import HeadwayError, InvalidRequest
-from headway.model.job import Moved
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
+from headway.model.submission import Moved
 from headway.options import checked
 
 T = TypeVar("T")

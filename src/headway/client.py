@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from headway.clock import Clock, sleep
 from headway.components.create import create_jobs
 from headway.model.errors import ForeignLoop, HeadwayError, InvalidJob, KeyBusy, NotStorable
-from headway.model.job import Accepted, Submission
+from headway.model.submission import Accepted, Submission
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.store.scripts.cancel import Verdict

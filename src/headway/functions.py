@@ -14,8 +14,8 @@ import msgspec
 from headway.executors.call.functions import Function, Method, Options, Registry
 from headway.jobs import Job
 from headway.model.errors import ConfigurationError, InvalidJob, InvalidSchedule
-from headway.model.job import Accepted, Dedupe, OnConflict, OnParentFailure, Submission
 from headway.model.retry import Retry
+from headway.model.submission import Accepted, Dedupe, OnConflict, OnParentFailure, Submission
 from headway.model.when import When
 from headway.options import Base, SubmitOptions, base_of_call, build
 from headway.schedules import Schedule

@@ -10,8 +10,9 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import InvalidRequest, JobFailed
-from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress
+from headway.model.job import ErrorInfo, JobRecord, Progress
 from headway.model.states import Outcome, State
+from headway.model.submission import Accepted
 
 R = TypeVar("R")
 

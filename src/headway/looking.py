@@ -15,9 +15,10 @@ from headway.executors.call.functions import Registry
 from headway.jobs import Job, decode_result, id_of
 from headway.model.errors import InvalidRequest, JobNotFound, WaitTimeout
 from headway.model.filters import JobFilter
-from headway.model.job import JobRecord, texts
+from headway.model.job import JobRecord
 from headway.model.result import JSON
 from headway.model.states import State
+from headway.model.submission import texts
 from headway.model.why import Why
 from headway.options import checked
 from headway.results import Result, describe_result, load_result, read_chunks

@@ -14,8 +14,8 @@ from uuid_utils.compat import uuid7
 from headway.executors.call.functions import Options
 from headway.executors.contract import current_or_none
 from headway.model.errors import ConfigurationError, InvalidJob
-from headway.model.job import Dedupe, OnConflict, OnParentFailure, Submission, texts
 from headway.model.retry import Retry, seconds
+from headway.model.submission import Dedupe, OnConflict, OnParentFailure, Submission, texts
 from headway.observe import traces
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)

@@ -15,10 +15,10 @@ from headway.kinds.bodies import Asked, Bodies, replaced
 from headway.kinds.bodies import Origin as JobOrigin
 from headway.kinds.contract import Functions
 from headway.model.errors import InvalidJob, InvalidSchedule, ScheduleNotFound
-from headway.model.job import Submission
 from headway.model.retry import seconds
 from headway.model.schedule import Misfire, Origin, Overlap, from_body, to_body
 from headway.model.schedule import Schedule as StoredSchedule
+from headway.model.submission import Submission
 from headway.model.when import When
 from headway.store.contract import Schedules
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord, Unreadable

@@ -21,7 +21,7 @@ from headway.jobs import Job
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
 from headway.model.errors import InvalidSchedule, NameTaken
-from headway.model.job import Submission
+from headway.model.submission import Submission
 from headway.model.when import Fire, When
 from headway.options import base_of_call, build
 from headway.schedules import (

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from headway.model.errors import ConfigurationError
-from headway.model.job import OnConflict, Submission
+from headway.model.submission import OnConflict, Submission
 from headway.store.scripts import submit
 from headway.store.scripts.submit import Answer
 from headway.store.statements import Script, one

@@ -17,10 +17,10 @@ from headway.duties.tending import Tending
 from headway.executors.call.functions import Function, Options
 from headway.kinds import load_kinds
 from headway.kinds.contract import Functions, Prepared
-from headway.model.job import OnConflict
 from headway.model.limits import Retention
 from headway.model.retry import Retry
 from headway.model.states import State
+from headway.model.submission import OnConflict
 from tests.components.office import BODY, Office
 from tests.contract.house import House
 from tests.logs import Captured

@@ -10,8 +10,8 @@ from headway.components.cancel import cancel_jobs, delete_jobs
 from headway.components.create import run_schedule
 from headway.components.schedule import retry_jobs, schedule_jobs
 from headway.components.serving import CommandServer
-from headway.model.job import OnConflict
 from headway.model.states import State
+from headway.model.submission import OnConflict
 from headway.observe import page
 from tests.components.office import BODY, Office
 from tests.contract.firing import Firing

@@ -8,8 +8,9 @@ from uuid import UUID
 
 from headway.model.errors import HeadwayError
 from headway.model.filters import JobFilter
-from headway.model.job import JobRecord, Submission
+from headway.model.job import JobRecord
 from headway.model.schedule import Origin, from_body, to_body
+from headway.model.submission import Submission
 from headway.store.scripts.fire import Fired
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, ScheduleFilter, ScheduleRecord

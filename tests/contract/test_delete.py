@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from headway.model.errors import JobNotFound
 from headway.model.filters import JobFilter
-from headway.model.job import Chunk, Claim, Dedupe, Finish, Moved, OnConflict, Release
+from headway.model.job import Chunk, Claim, Finish, Release
 from headway.model.states import State
+from headway.model.submission import Dedupe, Moved, OnConflict
 from tests.contract.house import House, ids
 
 

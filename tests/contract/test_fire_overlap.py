@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.model.job import Dedupe
 from headway.model.states import State
+from headway.model.submission import Dedupe
 from tests.contract.firing import MINUTE, Firing
 from tests.contract.house import House
 

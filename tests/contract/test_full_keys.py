@@ -8,9 +8,10 @@ from uuid import UUID
 import asyncpg
 
 from headway.model.filters import JobFilter
-from headway.model.job import Claim, Dedupe
+from headway.model.job import Claim
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
+from headway.model.submission import Dedupe
 from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.postgres.foreign import run_asyncpg

@@ -13,8 +13,9 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from headway.model.filters import JobFilter
-from headway.model.job import Edit, JobRecord
+from headway.model.job import JobRecord
 from headway.model.states import Label, State
+from headway.model.submission import Edit
 from headway.store.scripts import lists
 from tests.contract.house import House
 

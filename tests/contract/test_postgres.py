@@ -19,9 +19,9 @@ from headway.clock import FakeClock
 from headway.duties.tending import Tending
 from headway.model.errors import KeyBusy, NotStorable
 from headway.model.filters import JobFilter
-from headway.model.job import Accepted, OnConflict
 from headway.model.limits import Retention
 from headway.model.states import State
+from headway.model.submission import Accepted, OnConflict
 from headway.model.worker import FunctionInfo
 from headway.store import migrations
 from headway.store.postgres import dialing, postgres_store

@@ -6,8 +6,9 @@ from functools import partial
 from typing import TypeVar
 
 from headway.model.errors import HeadwayError, KeyBusy
-from headway.model.job import OnConflict, Release
+from headway.model.job import Release
 from headway.model.states import State
+from headway.model.submission import OnConflict
 from tests.contract.house import House, ids
 
 ROUNDS = 12

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headway.model.job import CHUNK, INLINE_LIMIT, Chunk, Claim, Progress, Release, Report
+from headway.model.job import CHUNK, Chunk, Claim, Progress, Release, Report
+from headway.model.submission import INLINE_LIMIT
 from tests.contract.house import House
 
 

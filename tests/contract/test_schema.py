@@ -12,7 +12,7 @@ import pytest
 
 from headway.clock import FakeClock
 from headway.model.errors import SchemaError
-from headway.model.job import Submission
+from headway.model.submission import Submission
 from headway.store.sql import SqlStore
 from headway.store.statements import load
 from tests.contract.house import House

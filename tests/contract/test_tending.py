@@ -6,9 +6,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from headway.model.job import Chunk, Dedupe
+from headway.model.job import Chunk
 from headway.model.limits import QueueSettings, Retention
 from headway.model.states import State
+from headway.model.submission import Dedupe
 from tests.contract.house import House, worker
 
 DAY = 86_400.0

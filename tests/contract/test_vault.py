@@ -21,9 +21,9 @@ from headway.model.errors import (
     VersionConflict,
 )
 from headway.model.filters import JobFilter
-from headway.model.job import OnConflict
 from headway.model.sealed import CREDENTIAL, SCRIPT, Attachment, Credential, Enclosed, Shared, VaultKey
 from headway.model.states import State
+from headway.model.submission import OnConflict
 from headway.model.target import Target
 from headway.settings import Settings
 from headway.store.scripts.schedules import Draft

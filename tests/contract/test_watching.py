@@ -12,9 +12,9 @@ import pytest
 
 from headway.clock import SystemClock, deadline
 from headway.model.events import Event, Transition
-from headway.model.job import OnConflict, OnParentFailure
 from headway.model.limits import Limit
 from headway.model.states import State
+from headway.model.submission import OnConflict, OnParentFailure
 from headway.store.contract import Store
 from headway.store.scripts.news import WATCHED
 from tests.contract.house import TTL, House

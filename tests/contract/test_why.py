@@ -7,10 +7,11 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.job import Claim, OnConflict, OnParentFailure, Release
+from headway.model.job import Claim, Release
 from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.retry import Retry
 from headway.model.states import Outcome, State
+from headway.model.submission import OnConflict, OnParentFailure
 from headway.model.why import Reason, Why
 from headway.model.worker import FunctionInfo, WorkerInfo
 from tests.contract.house import TTL, House

@@ -21,7 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from uuid_utils.compat import uuid7
 
-from headway.model.job import Accepted, Claim, JobRecord, Submission
+from headway.model.job import Claim, JobRecord
+from headway.model.submission import Accepted, Submission
 from headway.store.postgres import postgres_store
 from headway.store.scripts.submit import Answer
 from headway.store.scripts.work import Want

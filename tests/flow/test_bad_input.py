@@ -25,8 +25,8 @@ from headway.model.errors import (
     StoreUnavailable,
     UnknownFunction,
 )
-from headway.model.job import Submission
 from headway.model.states import State
+from headway.model.submission import Submission
 from tests.flow.conftest import sqlite_url
 from tests.flow.processes import Processes, Project
 from tests.logs import captured

@@ -20,8 +20,8 @@ from psycopg.types.string import TextLoader
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from headway.model.errors import ConfigurationError, SchemaError
-from headway.model.job import Dedupe, OnConflict
 from headway.model.states import State
+from headway.model.submission import Dedupe, OnConflict
 from headway.transactional import asubmit_in, submit_in
 from tests.flow.programs import (
     ON_POSTGRES,

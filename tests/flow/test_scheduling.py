@@ -13,9 +13,9 @@ import pytest
 from headway import Headway, HeadwayError, Retry, Schedule, at, cron, every
 from headway.declaring import NOBODY_FIRES
 from headway.model.errors import ConfigurationError, InvalidSchedule, NameTaken, ScheduleNotFound
-from headway.model.job import Dedupe
 from headway.model.overview import WorkerStats
 from headway.model.states import State
+from headway.model.submission import Dedupe
 from tests.flow.terminal import Terminal
 from tests.flow.waiting import until
 

@@ -13,8 +13,9 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from headway.model.errors import Conflict, IdTaken, InvalidJob, KeyBusy
-from headway.model.job import Dedupe, Finish, OnConflict
+from headway.model.job import Finish
 from headway.model.states import State
+from headway.model.submission import Dedupe, OnConflict
 from headway.store.postgres import postgres_store
 from tests.flow.programs import (
     NOTES,

@@ -12,7 +12,7 @@ from headway import Headway, Job, Retry
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies, Origin
 from headway.kinds.contract import Kind
-from headway.model.job import Submission
+from headway.model.submission import Submission
 from headway.model.worker import FunctionInfo
 from tests.flow.conftest import (  # noqa: F401 - fixtures are found by their names
     flow_template,

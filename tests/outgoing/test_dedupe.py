@@ -14,8 +14,8 @@ import pytest
 
 from headway import Headway
 from headway.kinds.fetch import FetchKind
-from headway.model.job import Accepted
 from headway.model.states import State
+from headway.model.submission import Accepted
 from headway.settings import Settings
 from tests.contract.conftest import (  # noqa: F401 - fixtures are found by their names
     clock,

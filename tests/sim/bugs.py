@@ -16,9 +16,10 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import StoreUnavailable
-from headway.model.job import Accepted, Ended, Finish, Release, Submission
+from headway.model.job import Ended, Finish, Release
 from headway.model.limits import Limit
 from headway.model.states import State
+from headway.model.submission import Accepted, Submission
 from headway.scheduler import Scheduler
 from headway.store import statements
 from headway.store.scripts import gates, ledger, settle, submit, work

@@ -12,8 +12,8 @@ import msgspec
 
 from headway.clock import sleep
 from headway.model.errors import HeadwayError
-from headway.model.job import Submission
 from headway.model.schedule import Misfire, Overlap, Schedule, from_body
+from headway.model.submission import Submission
 from headway.model.when import Every
 from headway.scheduler import Scheduler
 from headway.store.contract import Store

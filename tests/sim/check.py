@@ -16,11 +16,12 @@ import msgspec
 
 from headway.model.due import Occurrence
 from headway.model.errors import HeadwayError
-from headway.model.job import Accepted, Ended, Finish, OnConflict, OnParentFailure, Release, Submission
+from headway.model.job import Ended, Finish, Release
 from headway.model.limits import Limit, QueueSettings
 from headway.model.retry import Retry
 from headway.model.schedule import Schedule
 from headway.model.states import HELD, State, may_follow
+from headway.model.submission import Accepted, OnConflict, OnParentFailure, Submission
 from headway.store.scripts import work
 from headway.store.scripts.fire import schedule_job
 from headway.store.sqlite.rows import microseconds

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.job import Submission
 from headway.model.states import HELD, State
+from headway.model.submission import Submission
 
 OPEN = frozenset(state for state in State if not state.terminal)
 

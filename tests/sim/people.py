@@ -14,8 +14,8 @@ import msgspec
 from headway.client import Client
 from headway.clock import sleep
 from headway.model.errors import HeadwayError, StoreUnavailable
-from headway.model.job import Dedupe, Moved, OnConflict, OnParentFailure, Submission
 from headway.model.retry import Retry
+from headway.model.submission import Dedupe, Moved, OnConflict, OnParentFailure, Submission
 from headway.store.contract import Store
 from headway.store.lending import Stores
 from headway.store.scripts.cancel import Verdict

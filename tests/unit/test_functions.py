@@ -11,8 +11,8 @@ import pytest
 
 from headway.executors.call.functions import Function, Method, Options, Registry, name_of
 from headway.model.errors import ConfigurationError, InvalidJob
-from headway.model.job import Dedupe, OnConflict
 from headway.model.retry import Retry
+from headway.model.submission import Dedupe, OnConflict
 from tests.unit.calling import a_function
 
 

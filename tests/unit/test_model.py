@@ -11,8 +11,8 @@ from uuid_utils.compat import uuid7
 
 from headway.model.errors import InvalidJob
 from headway.model.filters import JobFilter
-from headway.model.job import INLINE_LIMIT, Dedupe, OnConflict, Submission
 from headway.model.limits import Limit, Rate
+from headway.model.submission import INLINE_LIMIT, Dedupe, OnConflict, Submission
 
 
 def submission(**given: Any) -> Submission:

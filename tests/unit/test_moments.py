@@ -11,7 +11,7 @@ from headway import Headway
 from headway.components.schedule import schedule_jobs
 from headway.model.errors import InvalidJob
 from headway.model.filters import JobFilter
-from headway.model.job import Edit
+from headway.model.submission import Edit
 
 FAR = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(-timedelta(hours=14)))
 BEYOND = [FAR, datetime(1, 1, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC), datetime(1970, 12, 31, tzinfo=UTC)]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.model.errors import InvalidSchedule
-from headway.model.job import INLINE_LIMIT
 from headway.model.schedule import Misfire, Origin, Overlap, Schedule, from_body, to_body
+from headway.model.submission import INLINE_LIMIT
 from headway.model.when import At, Cron, Every, at, cron, every
 
 ID = UUID("01890a5d-ac96-774b-bcce-b302099a8057")

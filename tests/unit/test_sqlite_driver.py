@@ -18,11 +18,8 @@ import pytest
 
 from headway.clock import FakeClock
 from headway.model.errors import ConfigurationError, SchemaError, StoreUnavailable
-from headway.model.job import (
-    Accepted,
-    Claim,
-    Submission,
-)
+from headway.model.job import Claim
+from headway.model.submission import Accepted, Submission
 from headway.model.worker import WorkerInfo
 from headway.store.scripts.work import Want
 from headway.store.sql import Lane, SqlStore

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.model.facts import AHEAD_LIMIT, Facts, FullLimit, Other
-from headway.model.job import Change, ErrorInfo, JobRecord, OnParentFailure, Progress
+from headway.model.job import Change, ErrorInfo, JobRecord, Progress
 from headway.model.limits import Limit, Rate
 from headway.model.overview import SILENT_AFTER, Pause, WorkerStats
 from headway.model.retry import Retry
 from headway.model.states import HELD, NO_CODE, PARENT_FAILED, TERMINAL, Outcome, State
+from headway.model.submission import OnParentFailure
 from headway.model.why import Reason, Why, explain
 from headway.model.worker import WorkerInfo
 

@@ -26,7 +26,8 @@ from headway.kinds.bodies import Origin as BodyOrigin
 from headway.kinds.contract import Kind
 from headway.model.access import Caller, Principal
 from headway.model.errors import Forbidden, JobNotFound, NotFound
-from headway.model.job import JobRecord, Submission
+from headway.model.job import JobRecord
+from headway.model.submission import Submission
 from headway.observe import traces
 from headway.output import open_outputs
 from headway.output.contract import Outputs

@@ -11,8 +11,9 @@ from uuid_utils.compat import uuid7
 
 from headway.bench.app import LATE, QUEUE
 from headway.bench.bare import sqlite as bare_sqlite
-from headway.model.job import Submission, encode
+from headway.model.job import encode
 from headway.model.schedule import from_body
+from headway.model.submission import Submission
 from headway.store.scripts.watermark import NO_ID
 from headway.store.sqlite.rows import microseconds
 

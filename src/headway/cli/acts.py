@@ -19,8 +19,8 @@ from headway.cli.reporting import Report, print_report
 from headway.cli.times import moment
 from headway.components.cancel import REASON, cancel_jobs, delete_jobs
 from headway.components.schedule import retry_jobs, schedule_jobs
-from headway.model.job import Moved
 from headway.model.states import State
+from headway.model.submission import Moved
 from headway.store.contract import Store as StoreContract
 from headway.store.scripts.cancel import Verdict
 

@@ -23,7 +23,7 @@ from headway.components.create import run_schedule
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies
 from headway.model.errors import ConfigurationError, NameTaken
-from headway.model.job import Accepted
+from headway.model.submission import Accepted
 from headway.model.words import dated
 from headway.schedules import Drafting, changed_schedule, find_schedule, new_schedule, schedule_shape
 from headway.store.contract import Store as StoreContract

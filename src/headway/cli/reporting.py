@@ -11,8 +11,8 @@ import typer
 
 from headway.cli.shapes import print_json
 from headway.model.errors import HeadwayError
-from headway.model.job import Moved
 from headway.model.states import State
+from headway.model.submission import Moved
 from headway.model.words import count
 from headway.store.scripts.cancel import Verdict
 

@@ -15,8 +15,8 @@ from headway.components.messages import Handled, Message, Reach, answered
 from headway.components.shapes import JobShape, job_shape, record_of
 from headway.kinds.bodies import Asked, Bodies, Origin
 from headway.model.errors import HeadwayError
-from headway.model.job import Accepted, Submission
 from headway.model.states import State
+from headway.model.submission import Accepted, Submission
 from headway.observe import metrics, series, trail
 from headway.store.contract import Jobs, Store
 from headway.store.scripts.submit import Answer

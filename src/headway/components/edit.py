@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from headway.kinds.bodies import Bodies
 from headway.kinds.body import A_TIME, Time
 from headway.model.errors import InvalidRequest
-from headway.model.job import Edit, check_name
+from headway.model.submission import Edit, check_name
 from headway.store.contract import Store
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from headway.components.shapes import error_shape
 from headway.model.errors import HeadwayError, StoreUnavailable
-from headway.model.job import Accepted, Submission
+from headway.model.submission import Accepted, Submission
 from headway.observe import trail
 from headway.store.contract import Store
 

@@ -11,8 +11,9 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import HeadwayError
-from headway.model.job import Accepted, ErrorInfo, JobRecord, Progress, Submission
+from headway.model.job import ErrorInfo, JobRecord, Progress
 from headway.model.states import Outcome, State, label
+from headway.model.submission import Accepted, Submission
 from headway.store.scripts.placing import CREATED
 
 API = "/api/v1"

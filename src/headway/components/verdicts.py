@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from headway.model.job import Moved
 from headway.model.states import State
+from headway.model.submission import Moved
 from headway.observe import series, trail
 from headway.store.scripts.cancel import Verdict
 

@@ -27,9 +27,10 @@ from headway.executors.contract import (
     Scheduled,
     TimedOut,
 )
-from headway.model.job import Claim, JobRecord, Submission
+from headway.model.job import Claim, JobRecord
 from headway.model.retry import Retry
 from headway.model.states import State
+from headway.model.submission import Submission
 from headway.store.contract import Store
 from headway.worker.parts import Options, Parts
 from headway.worker.worker import Worker

@@ -15,8 +15,8 @@ from headway.kinds.body import COMMON, Common
 from headway.kinds.contract import Functions, Kind, Prepared, Safe
 from headway.kinds.reading import known, read, refuse_unknown
 from headway.model.errors import ConfigurationError, InvalidJob, TooLarge
-from headway.model.job import OnParentFailure, Submission, check_name
 from headway.model.sealed import CREDENTIAL, FILE, Attachment, Enclosed
+from headway.model.submission import OnParentFailure, Submission, check_name
 from headway.options import Base, build
 
 UUID7 = 7

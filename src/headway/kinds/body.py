@@ -16,8 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from headway.kinds.reading import names
 from headway.model.errors import InvalidJob
-from headway.model.job import Dedupe, OnConflict, OnParentFailure
 from headway.model.retry import Retry, Rule
+from headway.model.submission import Dedupe, OnConflict, OnParentFailure
 
 Time = Annotated[datetime, Meta(tz=True)]
 Seconds = Annotated[float, Meta(ge=0)]

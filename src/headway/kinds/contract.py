@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from headway.model.job import Dedupe
 from headway.model.sealed import Attachment, Enclosed, Shared
+from headway.model.submission import Dedupe
 from headway.model.worker import FunctionInfo
 
 

@@ -31,8 +31,8 @@ from headway.executors.script.fields import (
 )
 from headway.kinds.contract import Functions, Prepared
 from headway.model.errors import InvalidJob
-from headway.model.job import OnConflict
 from headway.model.sealed import CREDENTIAL, FILE, SCRIPT, SECRET_NAME, Enclosed, Shared
+from headway.model.submission import OnConflict
 
 TIMEOUT = 3600.0
 PROBE_TIMEOUT = 15.0

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import InvalidSchedule
-from headway.model.job import INLINE_LIMIT
+from headway.model.submission import INLINE_LIMIT
 from headway.model.timetable import Fold, Gap
 from headway.model.when import FORM, Cron, Fire, When, aware, form, parse, preview
 

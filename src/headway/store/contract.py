@@ -23,18 +23,17 @@ from headway.model.job import (
     Chunk,
     ChunkSize,
     Claim,
-    Edit,
     Ended,
     Finish,
     JobRecord,
     Release,
     Report,
-    Submission,
 )
 from headway.model.limits import Limit, QueueSettings, Retention
 from headway.model.overview import QueueStats, Upkeep, WorkerStats
 from headway.model.result import ResultMeta, Stored
 from headway.model.states import State
+from headway.model.submission import Edit, Submission
 from headway.model.why import Why
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.store.scripts.cancel import Verdict

@@ -15,8 +15,9 @@ from uuid_utils.compat import uuid7
 from headway.clock import Clock, sleep
 from headway.model.events import Transition
 from headway.model.history import Row as HistoryRow
-from headway.model.job import Artifact, Chunk, Claim, Edit, Ended, Finish, JobRecord, Release, Report, Submission
+from headway.model.job import Artifact, Chunk, Claim, Ended, Finish, JobRecord, Release, Report
 from headway.model.limits import Limit, QueueSettings, Retention
+from headway.model.submission import Edit, Submission
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.observe.logs import get_logger
 from headway.store.accessing import SqlAccess

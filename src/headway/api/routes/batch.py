@@ -22,8 +22,9 @@ from headway.components.shapes import JobShape, job_shape, record_of
 from headway.kinds.bodies import Asked, Origin
 from headway.model.access import Permission
 from headway.model.errors import HeadwayError, InvalidJob, InvalidRequest
-from headway.model.job import Accepted, JobRecord
+from headway.model.job import JobRecord
 from headway.model.states import State
+from headway.model.submission import Accepted
 
 MOST = 1000
 

@@ -17,9 +17,9 @@ from headway.api.table import Answer, Body, Route, reading
 from headway.kinds.body import Seconds
 from headway.model.access import Permission
 from headway.model.errors import InvalidRequest, NotFound
-from headway.model.job import check_name
 from headway.model.limits import QueueSettings, Rate
 from headway.model.overview import QueueStats
+from headway.model.submission import check_name
 from headway.model.worker import FunctionInfo
 from headway.store.contract import Store
 from headway.store.scripts.fire import ScheduleStats

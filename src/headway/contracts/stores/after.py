@@ -8,8 +8,8 @@ import pytest
 
 from headway.contracts.stores.house import House, accepted, ids
 from headway.model.errors import InvalidJob
-from headway.model.job import OnConflict, OnParentFailure
 from headway.model.states import Outcome, State
+from headway.model.submission import OnConflict, OnParentFailure
 
 CANCEL, RUN, HOLD = OnParentFailure
 

@@ -7,8 +7,8 @@ import pytest
 
 from headway.contracts.stores.house import House, accepted, ids
 from headway.model.errors import Conflict
-from headway.model.job import OnConflict, Submission
 from headway.model.states import State
+from headway.model.submission import OnConflict, Submission
 
 ALLOW, REJECT, WAIT, SKIP, REPLACE = OnConflict
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from headway.contracts.stores.house import House, accepted
-from headway.model.job import UNPROVEN_LOSSES, Accepted, Dedupe, OnConflict
+from headway.model.job import UNPROVEN_LOSSES
 from headway.model.limits import Retention
 from headway.model.states import State
+from headway.model.submission import Accepted, Dedupe, OnConflict
 
 HOUR = 3600.0
 

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from headway.clock import FakeClock
 from headway.model.errors import HeadwayError
-from headway.model.job import Accepted, Chunk, Claim, Ended, ErrorInfo, Finish, JobRecord, Moved, Release, Submission
+from headway.model.job import Chunk, Claim, Ended, ErrorInfo, Finish, JobRecord, Release
 from headway.model.states import Outcome, State
+from headway.model.submission import Accepted, Moved, Submission
 from headway.model.worker import WorkerInfo
 from headway.store.contract import Store
 from headway.store.scripts.cancel import Verdict

@@ -6,9 +6,9 @@ import msgspec
 
 from headway.contracts.stores.house import House, accepted
 from headway.model.errors import IdTaken
-from headway.model.job import OnConflict
 from headway.model.retry import Retry
 from headway.model.states import State
+from headway.model.submission import OnConflict
 
 
 async def test_a_job_is_stored_as_it_was_asked_for(house: House) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from headway.contracts.stores.house import ERROR, House
-from headway.model.job import Claim, Finish, OnConflict, Release
+from headway.model.job import Claim, Finish, Release
 from headway.model.limits import Limit
 from headway.model.states import TERMINAL, TRANSITIONS, State
+from headway.model.submission import OnConflict
 
 STARTS = (State.CREATING, State.SCHEDULED, State.BLOCKED)
 """The states in which a job can be stored."""

@@ -14,8 +14,8 @@ import msgspec
 from headway.executors.call.arguments import Arguments, Returns
 from headway.executors.call.signature import plain_function
 from headway.model.errors import ConfigurationError
-from headway.model.job import Dedupe, OnConflict, OnParentFailure, texts
 from headway.model.retry import Retry, seconds
+from headway.model.submission import Dedupe, OnConflict, OnParentFailure, texts
 from headway.model.worker import FunctionInfo
 
 Mode = Literal["coroutine", "thread", "process"]

@@ -7,8 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from headway.model.errors import Conflict, HeadwayError, IllegalMove, JobNotFound, KeyBusy
-from headway.model.job import OUTLIVING, ErrorInfo, Moved, OnConflict, encode
+from headway.model.job import OUTLIVING, ErrorInfo, encode
 from headway.model.states import Outcome, State
+from headway.model.submission import Moved, OnConflict
 from headway.store.scripts import settle
 from headway.store.scripts.news import changes_of, tell
 from headway.store.scripts.rows import attempt_row, ids

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from headway.model.errors import IllegalMove, JobChanged, JobNotFound
 from headway.model.events import Transition
-from headway.model.job import Edit, JobRecord
+from headway.model.job import JobRecord
 from headway.model.states import State
+from headway.model.submission import Edit
 from headway.store.scripts import views
 from headway.store.scripts.news import tell
 from headway.store.scripts.rows import ids

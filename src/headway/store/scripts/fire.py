@@ -14,8 +14,8 @@ import msgspec
 from headway.model.alerts import Cause
 from headway.model.due import Due, Occurrence, SkipReason, Standing, Tick, due
 from headway.model.errors import HeadwayError, KeyBusy
-from headway.model.job import Accepted, OnConflict, Submission
 from headway.model.schedule import Schedule
+from headway.model.submission import Accepted, OnConflict, Submission
 from headway.observe.logs import get_logger
 from headway.store.scripts import alerts, ledger, submit
 from headway.store.scripts.ledger import Line

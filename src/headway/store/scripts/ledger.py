@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 
 from headway.model.due import Due, SkipReason
-from headway.model.job import Accepted, Submission
 from headway.model.schedule import MOMENT, Schedule
+from headway.model.submission import Accepted, Submission
 from headway.store.scripts.rows import ids
 from headway.store.scripts.submit import Answer
 from headway.store.statements import Row, Script, many

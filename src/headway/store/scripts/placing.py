@@ -6,8 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from headway.model.job import Submission, encode
+from headway.model.job import encode
 from headway.model.states import State
+from headway.model.submission import Submission
 from headway.store.scripts.rows import later
 
 CREATED = "created"

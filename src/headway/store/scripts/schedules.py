@@ -11,8 +11,9 @@ import msgspec
 
 from headway.model.due import Standing, Tick, due
 from headway.model.errors import IdTaken, InvalidSchedule, KeyBusy, NameTaken, ScheduleNotFound, VersionConflict
-from headway.model.job import Submission, encode
+from headway.model.job import encode
 from headway.model.schedule import Schedule, to_body
+from headway.model.submission import Submission
 from headway.store.scripts import fire, ledger, submit, vault
 from headway.store.scripts.fire import read_schedule, read_template
 from headway.store.scripts.ledger import Line

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from headway.model.job import ErrorInfo, OnParentFailure, encode
+from headway.model.job import ErrorInfo, encode
 from headway.model.states import PARENT_FAILED, Outcome, State
+from headway.model.submission import OnParentFailure
 from headway.store.scripts import gates
 from headway.store.scripts.news import STORE, change_of, changes_of, tell
 from headway.store.scripts.rows import ids

@@ -9,8 +9,8 @@ import msgspec
 
 from headway.model.errors import Conflict, HeadwayError, IdTaken, InvalidJob, KeyBusy
 from headway.model.events import Transition
-from headway.model.job import Accepted, Moved, OnConflict, Submission
 from headway.model.states import State
+from headway.model.submission import Accepted, Moved, OnConflict, Submission
 from headway.store.scripts import cancel, settle, vault
 from headway.store.scripts.news import News
 from headway.store.scripts.placing import Placed, due_now, first_line, placed_of, ring_of, row_of

@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import AttachmentNotFound, HeadwayError, SecretNotFound, VaultKeyRetired
-from headway.model.job import Submission
 from headway.model.sealed import Attachment, Sealed, SecretInfo, VaultKey
+from headway.model.submission import Submission
 from headway.store.scripts.rows import ids
 from headway.store.statements import Row, Script, many, one
 

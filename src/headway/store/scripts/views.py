@@ -11,19 +11,11 @@ from uuid import UUID
 import msgspec
 
 from headway.model.errors import HeadwayError
-from headway.model.job import (
-    Attempt,
-    Change,
-    Chunk,
-    ChunkSize,
-    ErrorInfo,
-    JobRecord,
-    OnParentFailure,
-    Progress,
-)
+from headway.model.job import Attempt, Change, Chunk, ChunkSize, ErrorInfo, JobRecord, Progress
 from headway.model.result import ResultMeta, Stored
 from headway.model.retry import Retry
 from headway.model.states import TERMINAL, Outcome, State, label
+from headway.model.submission import OnParentFailure
 from headway.model.worker import FunctionInfo, WorkerInfo
 from headway.observe.logs import get_logger
 from headway.store.scripts.rows import ids

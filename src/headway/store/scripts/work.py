@@ -8,8 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from headway.model.job import CHUNK, INLINE_LIMIT, OUTLIVING, Chunk, Claim, Ended, Finish, Release, Report
+from headway.model.job import CHUNK, OUTLIVING, Chunk, Claim, Ended, Finish, Release, Report
 from headway.model.states import Outcome, State
+from headway.model.submission import INLINE_LIMIT
 from headway.model.worker import WorkerInfo
 from headway.store.scripts import alerts, gates, settle
 from headway.store.scripts.rows import attempt_row, hush, ids, later
