@@ -87,7 +87,7 @@ def test_jobs_that_no_worker_serves_are_a_problem(project: Project) -> None:
     assert "1 job due in the queue mail for up to" in done.words
     assert "→ start one: headway worker --app MODULE:APP --queue mail" in done.words
     assert "warning queues" in done.words
-    assert "the queue slow is paused, 1 job due in it → to go on: headway queues resume slow" in done.words
+    assert "the queue slow is paused by jobs, 1 job due in it → to go on: headway queues resume slow" in done.words
     assert "warning workers" in done.words
     assert done.out.splitlines()[-1] == "1 problem and 2 warnings"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID, uuid5
 
 import msgspec
@@ -16,7 +17,7 @@ from headway.executors.script.orders import Work
 from headway.executors.script.task import Before, Task
 from headway.model.access import Entry
 from headway.model.errors import AttachmentNotFound, ConfigurationError, StoreUnavailable
-from headway.model.job import Attempt, Change, Claim
+from headway.model.job import Attempt, Change, Claim, JobRecord
 from headway.model.sealed import CREDENTIAL, FILE, SCRIPT, Attachment, Credential
 from headway.model.states import Outcome, State
 from headway.model.target import TargetKind
@@ -135,8 +136,15 @@ class StoredPast:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._get = Together(store.get, lambda job_id: job_id)
-        self._note = Together(store.note, lambda line: line[0].id)
+
+    # Made when the first script comes: executors are made without a store where none will.
+    @cached_property
+    def _get(self) -> Together[UUID, JobRecord | None]:
+        return Together(self._store.get, lambda job_id: job_id)
+
+    @cached_property
+    def _note(self) -> Together[tuple[Claim, str, str], bool]:
+        return Together(self._store.note, lambda line: line[0].id)
 
     async def __call__(self, claim: Claim) -> Before:
         job = await self._get(claim.id)
