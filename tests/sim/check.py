@@ -7,7 +7,7 @@ I11 liveness, I12 each nominal time of a schedule once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -106,10 +106,14 @@ class Checker:
     def begin(self, process: str, identity: UUID | None, name: str, arguments: Mapping[str, Any]) -> None:
         self._act = Act(process, identity, name, dict(arguments), [], {})
 
-    def unanswered(self) -> None:
-        """The last transaction happened, but whoever asked for it never hears of it."""
-        if self._last is not None:
-            self._unanswered.update(self._last.leases)
+    @property
+    def last_leases(self) -> Iterable[bytes]:
+        """Those that the last transaction has changed."""
+        return self._last.leases if self._last is not None else ()
+
+    def unanswered(self, leases: Iterable[bytes]) -> None:
+        """Their transaction happened, but whoever asked for it never hears of it."""
+        self._unanswered.update(leases)
 
     def roll_back(self) -> None:
         self._act = None

@@ -203,22 +203,25 @@ class Connection:
         single: bool = False,
     ) -> T:
         """One at a time in each lane, as a connection would."""
+        unknown = set[bytes]()
+        """Leases that were changed, with no answer yet."""
         async with self._lines[lane]:
             while True:
                 await self._travel()
                 fault = self._database.fault(lane, worker=self._process.identity is not None)
-                self._meet(fault, "before")
+                self._meet(fault, "before", unknown)
                 if fault == "cut before":
                     script = again or script
                     continue
                 result = await self._database.commit(self._process, script, lane)
-                self._meet(fault, "after")
+                unknown.update(self._database.checker.last_leases)
+                self._meet(fault, "after", unknown)
                 await self._travel()
                 if fault != "cut after":
                     return result
                 script = again or script
 
-    def _meet(self, fault: str | None, when: str) -> None:
+    def _meet(self, fault: str | None, when: str, unknown: set[bytes]) -> None:
         if fault is None or not fault.endswith(when):
             return
         self._process.tell(self._process.name, "fault", fault)
@@ -226,8 +229,7 @@ class Connection:
             self._process.crash(fault)
             raise Dead
         if fault.startswith(("away", "unforeseen")):
-            if when == "after":
-                self._database.checker.unanswered()
+            self._database.checker.unanswered(unknown)
             raise (StoreUnavailable if fault.startswith("away") else Unforeseen)(f"simulated: {fault}")
         if fault.startswith("busy"):
             raise KeyBusy("simulated")

@@ -133,7 +133,9 @@ class Attempt:
         if self.context is not None:
             self.context.ask_to_stop(leaving=self._stop is not Stop.CANCEL)
         # One order is enough: renewals repeat a cancel, and a second one would interrupt how the first is carried out.
-        if first and self.task is not None:
+        # A task that has not come to its first step sees it there: cancelled now it would end without a word, and its
+        # slot and lease would be held for ever.
+        if first and self.task is not None and self.began is not None:
             self.task.cancel()
 
     @property
@@ -158,7 +160,7 @@ class Attempt:
     async def _run(self, clock: Clock, random: Random) -> Move | None:
         self.began = clock.monotonic()
         try:
-            ending: Ending | None = await self._execute(clock)
+            ending: Ending | None = None if self._stop else await self._execute(clock)
         except asyncio.CancelledError as error:
             # Nobody asked: the job's own doing, and given back it would do it for ever.
             itself = Failed(error=error_info(error), failure=failure_of(error))

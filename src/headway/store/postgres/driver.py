@@ -144,15 +144,9 @@ class PostgresDriver(Metered):
     async def transact(
         self, script: Callable[[], Script[T]], lane: Lane, again: Callable[[], Script[T]] | None, *, single: bool
     ) -> T:
-        line = self._line(lane, single=single)
+        line = self._lanes[lane]
         async with line.lock:
             return await self._persist(line, script, again or script, single=single)
-
-    def _line(self, lane: Lane, *, single: bool) -> _Line:
-        """For a look now and then no connection is made while another rests: workers are many, and look at the time."""
-        line, writing = self._lanes[lane], self._lanes[Lane.WRITE]
-        spare = single and lane is Lane.READ and line.connection is None
-        return writing if spare and writing.connection is not None and not writing.lock.locked() else line
 
     async def _persist(
         self, line: _Line, script: Callable[[], Script[T]], again: Callable[[], Script[T]], *, single: bool
