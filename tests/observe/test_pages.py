@@ -108,7 +108,8 @@ def test_workers_and_schedulers_have_pages_of_their_own(processes: Processes, st
     assert value(page, "headway_job_run_seconds_count", queue="mail", kind="call") >= 23
     assert value(page, "headway_batch_size_count", act="finish") > 0
     assert value(page, "headway_store_transaction_seconds_count", lane="claim") > 0
-    assert value(page, "headway_store_connections") >= 2
+    # On SQLite one writes for all, and workers read nothing beside.
+    assert value(page, "headway_store_connections") >= (1 if store_url.startswith("sqlite") else 2)
     assert value(page, "headway_worker_slots", queue="mail") == 7
     assert value(page, "headway_process_memory_bytes", process="0") > 1e7
     assert value(page, "headway_heartbeat_age_seconds", process="0") < 60
