@@ -26,7 +26,7 @@ from headway.model.worker import FunctionInfo
 from headway.store import migrations
 from headway.store.postgres import dialing, postgres_store
 from headway.store.postgres.dialing import SERVER_SETTINGS
-from headway.store.postgres.driver import PostgresDriver
+from headway.store.postgres.driver import AT_REST, PostgresDriver
 from headway.store.scripts import work
 from headway.store.scripts.rows import hush
 from headway.store.scripts.watermark import Watermark
@@ -447,3 +447,20 @@ async def test_who_looks_at_the_time_now_and_then_needs_no_connection_for_it(on_
     assert driver.connections() == 1
     await on_postgres.store.now()
     assert driver.connections() == 1
+
+
+async def test_a_connection_that_is_seldom_used_is_given_back(on_postgres: House, clock: FakeClock) -> None:
+    driver = on_postgres.store._driver
+    assert isinstance(driver, PostgresDriver)
+    await on_postgres.store.limits()
+    clock.advance(AT_REST - 1)
+    await on_postgres.store.limits()
+    clock.advance(AT_REST - 1)
+    await asyncio.sleep(0.1)
+    assert driver.connections() == 2
+    clock.advance(1)
+    async with asyncio.timeout(30):
+        while driver.connections() > 1:
+            await asyncio.sleep(0.01)
+    await on_postgres.store.limits()
+    assert driver.connections() == 2

@@ -5,7 +5,10 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from uuid_utils.compat import uuid7
 
+from headway.clock import FakeClock
+from headway.duties.tending import Tending
 from headway.model.job import Chunk
 from headway.model.limits import QueueSettings, Retention
 from headway.model.states import State
@@ -138,6 +141,22 @@ async def test_workers_are_seen_while_they_renew_and_forgotten_afterwards(house:
 async def test_the_time_of_the_store_is_that_of_its_clock(house: House) -> None:
     house.clock.advance(123.456)
     assert await house.store.now() == house.now
+
+
+@pytest.mark.parametrize(("ended", "crowd", "taken"), [(19_999, 1, False), (20_000, 1, True), (200, 100, True)])
+async def test_vacuum_goes_by_what_all_workers_have_ended(
+    house: House, clock: FakeClock, ended: int, crowd: int, taken: bool
+) -> None:
+    tending = Tending(
+        uuid7(),
+        clock,
+        retention=Retention(),
+        ended=lambda: ended,
+        on_rescued=lambda rescued: None,
+        crowd=lambda: crowd,
+    )
+    await tending.vacuum(house.store)
+    assert await house.store.take_duty("vacuum", uuid7(), 60) is not taken
 
 
 async def test_vacuum_does_no_harm(house: House) -> None:

@@ -97,6 +97,7 @@ async def _drain(parent: Parent, url: str, slots: int, seat: dict[str, Any]) -> 
 
 async def serve(parent: Parent, *, url: str, slots: int, workers: int = 1) -> None:
     """Workers that are ready once they serve, until they are told to stop."""
+    tune_process()
     serving = [Bench(url).app.worker(queues={QUEUE: slots}) for _ in range(workers)]
     for worker in serving:
         await worker.start()
@@ -107,6 +108,7 @@ async def serve(parent: Parent, *, url: str, slots: int, workers: int = 1) -> No
 
 async def receive(parent: Parent, *, url: str, slots: int) -> list[float]:
     """A worker that notes how long after their submission jobs begin."""
+    tune_process()
     bench = Bench(url)
     async with bench.app.worker(queues={QUEUE: slots}):
         await parent.go()

@@ -22,7 +22,7 @@ PRUNE_EVERY = 300.0
 VACUUM_EVERY = 5.0
 RECORD_EVERY = 61.0
 VACUUM_AFTER = 20_000
-"""Ends recorded by this process since the last vacuum that make another one worth its while."""
+"""Ends recorded by all processes since the last vacuum, about, that make another one worth its while."""
 DEAD_AFTER = 120.0
 UPLOAD_PATIENCE = 86_400.0
 """Seconds for which what was uploaded waits for a job that uses it."""
@@ -31,7 +31,8 @@ log = get_logger("headway.duties")
 
 
 class Tending:
-    """Runs the duties of one process. `ended` tells how many jobs it has ended so far (what vacuum goes by)."""
+    """Runs the duties of one process. `ended` tells how many jobs it has ended so far, `crowd` how many processes do as
+    it does (what vacuum goes by)."""
 
     def __init__(  # noqa: PLR0913 - what a process brings to its duties
         self,
@@ -42,11 +43,13 @@ class Tending:
         ended: Callable[[], int],
         on_rescued: Callable[[list[Rescued]], None],
         counted: Counted | None = None,
+        crowd: Callable[[], int] = lambda: 1,
     ) -> None:
         self._holder = holder
         self._clock = clock
         self._retention = retention
         self._ended = ended
+        self._crowd = crowd
         self._on_rescued = on_rescued
         self._vacuumed_at_count = 0
         self.recorder = Recorder(holder, counted)
@@ -97,7 +100,7 @@ class Tending:
 
     async def vacuum(self, store: Store) -> None:
         ended = self._ended()
-        if ended - self._vacuumed_at_count < VACUUM_AFTER:
+        if (ended - self._vacuumed_at_count) * self._crowd() < VACUUM_AFTER:
             return
         if await store.take_duty("vacuum", self._holder, VACUUM_EVERY):
             self._vacuumed_at_count = ended

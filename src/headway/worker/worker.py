@@ -358,6 +358,7 @@ class Worker:
             ended=lambda: self.ended,
             on_rescued=self._parts.hooks.rescued,
             counted=self._tally,
+            crowd=lambda: self._wakeups.crowd,
         )
         if self._parts.stores is None:
             keep = partial(self._keeper.run, self._store, tell, tending)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headway.clock import Clock, SystemClock, sleep
+from headway.clock import Clock, SystemClock, Timer, sleep
 from headway.model.errors import StoreUnavailable
 from headway.model.events import Transition
 from headway.model.findings import Finding
@@ -28,6 +28,10 @@ T = TypeVar("T")
 CHANNEL = "headway_wake"
 NEWS = "headway_news"
 MIGRATION_LOCK = 0x4845414457
+AT_REST = 10.0
+"""Seconds without use after which the connection of a lane that is not in use all the time is given back to the server:
+a worker needs those once in some minutes."""
+_STEADY = frozenset({Lane.CLAIM, Lane.WRITE})
 _MIGRATION_TABLE = (
     "create schema if not exists headway;"
     "create table if not exists headway.migration (number integer primary key, name text not null,"
@@ -48,7 +52,7 @@ class PostgresDriver(Metered):
         self._clock = clock or SystemClock()
         self._patience = patience
         self._statements = load("headway.store.postgres.sql", "$")
-        self._lanes = {lane: _Line(self) for lane in Lane}
+        self._lanes = {lane: _Line(self._clock, steady=lane in _STEADY) for lane in Lane}
         self._listeners: dict[object, Callable[[str], None]] = {}
         self._watchers: dict[object, Callable[[Sequence[Transition]], None]] = {}
         self._closed = False
@@ -146,7 +150,10 @@ class PostgresDriver(Metered):
     ) -> T:
         line = self._lanes[lane]
         async with line.lock:
-            return await self._persist(line, script, again or script, single=single)
+            try:
+                return await self._persist(line, script, again or script, single=single)
+            finally:
+                line.used()
 
     async def _persist(
         self, line: _Line, script: Callable[[], Script[T]], again: Callable[[], Script[T]], *, single: bool
@@ -279,10 +286,36 @@ class PostgresDriver(Metered):
 class _Line:
     """A lane's connection, used by one script at a time."""
 
-    def __init__(self, driver: PostgresDriver) -> None:
+    def __init__(self, clock: Clock, *, steady: bool) -> None:
         self.lock = asyncio.Lock()
         self.connection: _Connection | None = None
-        self._driver = driver
+        self._clock = clock
+        self._steady = steady
+        self._used_at = 0.0
+        self._timer: Timer | None = None
+        self._leaving: asyncio.Task[None] | None = None
+
+    def used(self) -> None:
+        """Begin to watch whether it is used again."""
+        self._used_at = self._clock.monotonic()
+        if not self._steady and self._timer is None:
+            self._timer = self._clock.call_later(AT_REST, self._look)
+
+    def _look(self) -> None:
+        if (left := self._left()) > 0:
+            self._timer = self._clock.call_later(left, self._look)
+        else:
+            self._timer, self._leaving = None, asyncio.get_running_loop().create_task(self._leave())
+
+    def _left(self) -> float:
+        """Seconds until it will have rested long enough to be given back."""
+        return self._used_at + AT_REST - self._clock.monotonic()
+
+    async def _leave(self) -> None:
+        async with self.lock:
+            # Somebody may have come meanwhile.
+            if self._left() <= 0:
+                await self._hang_up()
 
     def drop(self) -> None:
         if self.connection is not None:
@@ -290,6 +323,12 @@ class _Line:
         self.connection = None
 
     async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        await self._hang_up()
+
+    async def _hang_up(self) -> None:
         connection, self.connection = self.connection, None
         if connection is not None and not connection.is_closed():
             try:
