@@ -13,6 +13,7 @@ MODULES = (
     "headway.api.routes.scripts",
     "headway.api.routes.results",
     "headway.api.routes.schedules",
+    "headway.api.routes.timetables",
     "headway.api.routes.queues",
     "headway.api.routes.secrets",
     "headway.api.routes.targets",

@@ -1,11 +1,10 @@
-"""Schedules: make, find, look at, change, pause, run, delete; their jobs, their past and their future."""
+"""Schedules: make, find, look at, change, pause, run, delete. Their jobs, their past and their future:
+`timetables.py`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from itertools import islice
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -15,26 +14,22 @@ from starlette.responses import Response
 from uuid_utils.compat import uuid7
 
 from headway.api.call import Call, answer, nothing, tagged
-from headway.api.examples import ANSWERED_JOB, JOB, SCHEDULE, SCHEDULE_BODY
+from headway.api.examples import JOB, SCHEDULE, SCHEDULE_BODY
 from headway.api.idempotency import KEY, named
 from headway.api.masking import unmasked
-from headway.api.responses import AnsweredJob, answered
 from headway.api.routes.jobs import IF_MATCH, IF_NONE_MATCH
 from headway.api.shapes import ScheduleShape, shape_of
-from headway.api.table import API, Answer, Audit, Body, Route
+from headway.api.table import API, Answer, Body, Route
 from headway.api.tags import etag_of
 from headway.components.create import run_schedule
 from headway.components.shapes import JobShape, job_shape
-from headway.components.status import Query, find_jobs, get_job
+from headway.components.status import get_job
 from headway.kinds.bodies import fingerprint
-from headway.kinds.body import A_TIME, Time
 from headway.model.access import Permission
 from headway.model.errors import InvalidSchedule, VersionConflict
 from headway.model.schedule import to_body
-from headway.model.when import Fire
 from headway.schedules import Drafting, changed_schedule, find_schedule, new_schedule
 from headway.store.contract import Store
-from headway.store.scripts.ledger import Line
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord, Unreadable
 
 TAG = "Schedules"
@@ -61,48 +56,10 @@ class SchedulePage(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
-class AnsweredPage(msgspec.Struct, frozen=True):
-    """Some of a schedule's jobs, newest first, those of kind http with what was answered; `cursor` asks for the next
-    ones."""
-
-    items: list[AnsweredJob]
-    cursor: str | None
-
-
 class PauseReason(msgspec.Struct):
     """Why."""
 
     reason: Annotated[Annotated[str, Meta(max_length=1000)] | None, Meta(description="a text for others")] = None
-
-
-class Past(msgspec.Struct, kw_only=True):
-    """Which part of the ledger."""
-
-    before: Annotated[Time | None, Meta(description=A_TIME)] = None
-    limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="how many at most, from 1 to 1000")] = 100
-    daily: Annotated[
-        bool, Meta(description="true: all of a day (UTC) that became the same is one line, and there is one page")
-    ] = False
-
-
-class Occurrences(msgspec.Struct, frozen=True):
-    """What became of nominal times, latest first; `cursor` is the next `before`."""
-
-    items: list[Line]
-    cursor: datetime | None
-
-
-class Future(msgspec.Struct, kw_only=True):
-    """How far to look."""
-
-    count: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="how many fires, from 1 to 1000")] = 10
-
-
-class Preview(msgspec.Struct, frozen=True):
-    """Coming fires, with the jumps of the zone's clocks marked."""
-
-    items: list[Fire]
-    cursor: None = None
 
 
 async def create(call: Call) -> Response:
@@ -134,7 +91,7 @@ async def find(call: Call) -> Response:
 
 
 async def show(call: Call) -> Response:
-    return _tagged(call, await _any(call))
+    return _tagged(call, await any_schedule(call))
 
 
 async def replace(call: Call) -> Response:
@@ -162,7 +119,7 @@ async def resume(call: Call) -> Response:
 
 async def run(call: Call) -> Response:
     """One job at once, beside the timetable."""
-    found = await _readable(call)
+    found = await schedule_of(call)
     call.permit(found.template)
     job_id = await named(call, f"run {found.id}") or uuid7()
     verdict = await call.store(lambda store: run_schedule(store, found.id, job_id, by=call.by))
@@ -171,44 +128,11 @@ async def run(call: Call) -> Response:
     return answer(shape, 200 if verdict.earlier else 201, {"Location": f"{API}/jobs/{job.id}"})
 
 
-async def jobs(call: Call) -> Response:
-    found = await _any(call)
-    wanted = msgspec.structs.replace(call.query.filter(), schedule_id=found.id)
-    page = await call.store(lambda store: find_jobs(store, wanted))
-    cursor = str(page.cursor) if page.cursor else None
-    return tagged(call, AnsweredPage(await call.store(lambda store: answered(store, page.jobs)), cursor))
-
-
-async def occurrences(call: Call) -> Response:
-    found, asked = await _any(call), call.query
-    if asked.daily:
-        return tagged(call, Occurrences(await call.store(lambda store: store.calendar(found.id)), None))
-    lines = await call.store(lambda store: store.occurrences(found.id, before=asked.before, limit=asked.limit + 1))
-    page = lines[: asked.limit]
-    return tagged(call, Occurrences(page, page[-1].nominal_at if len(lines) > asked.limit else None))
-
-
-async def preview(call: Call) -> Response:
-    found = await _readable(call)
-    now = await call.store(lambda store: store.now())
-    return answer(Preview(list(islice(found.schedule.preview(now), call.query.count))))
-
-
-async def preview_body(call: Call) -> Response:
-    """Of a schedule that isn't there yet: to see whether it means what it should."""
-    now = await call.store(lambda store: store.now())
-    count = call.body.pop("count", 10)
-    if not isinstance(count, int) or not 1 <= count <= 1000:
-        raise InvalidSchedule("count must be a whole number from 1 to 1,000", field="count")
-    schedule = new_schedule({"name": "preview", "job": {"kind": "call"}, **call.body}, now)
-    return answer(Preview(list(islice(schedule.preview(now), count))))
-
-
 async def _change(call: Call, asked: Callable[[ScheduleRecord], Mapping[str, Any]]) -> Response:
     """Only as it was seen: by the caller, who is told if it has changed since, or else by us, who look again."""
     expected = _expected(call)
     for left in reversed(range(TRIES)):
-        before = await _readable(call)
+        before = await schedule_of(call)
         try:
             return await _changed(call, asked(before), before, before.version if expected is None else expected)
         except VersionConflict:
@@ -267,21 +191,21 @@ async def _move(call: Call, act: Callable[[Store, UUID], Awaitable[ScheduleRecor
 
 async def _permitted(call: Call) -> Found:
     """The schedule of the path, to be acted on by whoever may submit the jobs that it makes."""
-    found = await _any(call)
+    found = await any_schedule(call)
     if isinstance(found, ScheduleRecord):
         call.permit(found.template)
     return found
 
 
-async def _readable(call: Call) -> ScheduleRecord:
-    """The schedule of the path, by id or by name."""
+async def schedule_of(call: Call) -> ScheduleRecord:
+    """The schedule of the path, by id or by name. Raises NotFound, InvalidSchedule."""
     return await call.store(lambda store: find_schedule(store, call.path("schedule")))
 
 
-async def _any(call: Call) -> Found:
+async def any_schedule(call: Call) -> Found:
     """The same, also one that this code can't read."""
     try:
-        return await _readable(call)
+        return await schedule_of(call)
     except InvalidSchedule:
         found = await call.store(
             lambda store: store.find_schedules(ScheduleFilter(name=call.path("schedule"), limit=1))
@@ -319,20 +243,12 @@ def _tagged(
 
 
 _SHOWN = Answer(form=ScheduleShape, words="The schedule as it is now.", example=SCHEDULE)
-_SAME = Answer(status=304, words="It is as you have it.")
+SAME = Answer(status=304, words="It is as you have it.")
 _BODY = Body(schema="ScheduleBody", examples={"callback": SCHEDULE_BODY})
-_LINE = {
-    "nominal_at": "2030-01-31T06:00:00Z",
-    "until_at": "2030-01-31T06:00:00Z",
-    "count": 1,
-    "job_id": JOB["id"],
-    "reason": None,
-    "detail": None,
-}
-_FIRES = {"items": [{"at": "2030-01-31T06:00:00Z", "local": "2030-01-31T07:00:00+01:00", "note": None}], "cursor": None}
 
 
-def _route(method: str, path: str, handler: Any, summary: str, **rest: Any) -> Route:
+def route(method: str, path: str, handler: Any, summary: str, **rest: Any) -> Route:
+    """One below `/schedules`."""
     permission = Permission.READ if method == "GET" else Permission.SUBMIT
     return Route(
         method=method,
@@ -345,7 +261,7 @@ def _route(method: str, path: str, handler: Any, summary: str, **rest: Any) -> R
 
 
 ROUTES = [
-    _route(
+    route(
         "POST",
         "",
         create,
@@ -355,7 +271,7 @@ ROUTES = [
         problems=[409],
         headers=KEY,
     ),
-    _route(
+    route(
         "GET",
         "",
         find,
@@ -363,24 +279,14 @@ ROUTES = [
         query=Finding,
         answers=[
             Answer(form=SchedulePage, words="A page of schedules.", example={"items": [SCHEDULE], "cursor": None}),
-            _SAME,
+            SAME,
         ],
         headers=IF_NONE_MATCH,
     ),
-    _route(
-        "POST",
-        "/preview",
-        preview_body,
-        "When a schedule would fire",
-        audit=Audit.NEVER,
-        permission=Permission.READ,
-        body=Body(schema="PreviewBody", examples={"nightly": {"schedule": "0 3 * * *", "timezone": "Europe/Berlin"}}),
-        answers=[Answer(form=Preview, words="Coming fires.", example=_FIRES)],
+    route(
+        "GET", "/{schedule}", show, "Look at a schedule, by id or name", answers=[_SHOWN, SAME], headers=IF_NONE_MATCH
     ),
-    _route(
-        "GET", "/{schedule}", show, "Look at a schedule, by id or name", answers=[_SHOWN, _SAME], headers=IF_NONE_MATCH
-    ),
-    _route(
+    route(
         "PUT",
         "/{schedule}",
         replace,
@@ -389,7 +295,7 @@ ROUTES = [
         problems=[409, 412],
         headers=IF_MATCH,
     ),
-    _route(
+    route(
         "PATCH",
         "/{schedule}",
         change,
@@ -398,7 +304,7 @@ ROUTES = [
         problems=[409, 412],
         headers=IF_MATCH,
     ),
-    _route(
+    route(
         "DELETE",
         "/{schedule}",
         delete,
@@ -407,15 +313,15 @@ ROUTES = [
         problems=[412],
         headers=IF_MATCH,
     ),
-    _route(
+    route(
         "POST",
         "/{schedule}/pause",
         pause,
         "Fire no more until it is resumed",
         body=Body(form=PauseReason, required=False, examples={"why": {"reason": "maintenance"}}),
     ),
-    _route("POST", "/{schedule}/resume", resume, "Go on from now"),
-    _route(
+    route("POST", "/{schedule}/resume", resume, "Go on from now"),
+    route(
         "POST",
         "/{schedule}/run",
         run,
@@ -426,36 +332,5 @@ ROUTES = [
         ],
         problems=[409],
         headers=KEY,
-    ),
-    _route(
-        "GET",
-        "/{schedule}/jobs",
-        jobs,
-        "The jobs that it made, newest first",
-        query=Query,
-        description="Those of kind http with `response`: status, headers, timings by phase, and the first 4,096 "
-        "characters of the body; their attempts are at `/jobs/{id}/attempts`.",
-        answers=[
-            Answer(form=AnsweredPage, words="A page of jobs.", example={"items": [ANSWERED_JOB], "cursor": None}),
-            _SAME,
-        ],
-        headers=IF_NONE_MATCH,
-    ),
-    _route(
-        "GET",
-        "/{schedule}/occurrences",
-        occurrences,
-        "What became of its nominal times, latest first",
-        query=Past,
-        answers=[Answer(form=Occurrences, words="The ledger.", example={"items": [_LINE], "cursor": None}), _SAME],
-        headers=IF_NONE_MATCH,
-    ),
-    _route(
-        "GET",
-        "/{schedule}/preview",
-        preview,
-        "When it fires next",
-        query=Future,
-        answers=[Answer(form=Preview, words="Coming fires.", example=_FIRES)],
     ),
 ]
