@@ -23,10 +23,10 @@ from headway.model.submission import Accepted, Submission
 from headway.model.worker import WorkerInfo
 from headway.store.scripts.work import Want
 from headway.store.sql import Lane, SqlStore
-from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlite_store
+from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlite_store, wake
 from headway.store.sqlite.rows import Plan, microseconds
 from headway.store.sqlite.session import Session
-from headway.store.sqlite.wake import LONGEST_PATH, wake_directory
+from headway.store.sqlite.wake import LONGEST_PATH, make_private, wake_directory
 from headway.store.statements import Query, Script, Statement, many, one
 
 WORKER = WorkerInfo(id=uuid4(), name="w", host="h", pid=1, queues=("default",), slots=4)
@@ -371,8 +371,29 @@ async def test_closing_removes_the_socket(tmp_path: Path) -> None:
     directory = wake_directory(str(tmp_path / "jobs.db"))
     assert len(list(directory.iterdir())) == 1
     assert directory.stat().st_mode & 0o777 == 0o700
+    other = SqliteDriver(tmp_path / "jobs.db")
+    await other.open()
+    await other.listen(lambda _: None)
     await driver.close()
-    assert list(directory.iterdir()) == []
+    assert len(list(directory.iterdir())) == 1
+    await other.close()
+    assert not directory.exists()
+
+
+async def test_a_listener_comes_while_the_last_one_takes_the_directory_along(
+    driver: SqliteDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Path] = []
+
+    def made_and_gone(directory: Path) -> None:
+        make_private(directory)
+        if not taken:
+            taken.append(directory)
+            directory.rmdir()
+
+    monkeypatch.setattr(wake, "make_private", made_and_gone)
+    await driver.listen(lambda _: None)
+    assert len(list(taken[0].iterdir())) == 1
 
 
 def test_a_long_path_gets_its_sockets_elsewhere(tmp_path: Path) -> None:

@@ -102,16 +102,25 @@ class Listener(Generic[T]):
 
     def bind(self, directory: Path) -> None:
         try:
-            make_private(directory)
-            self._path = directory / self.name
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
-            self._socket.bind(str(self._path))
+            self._path = directory / self.name
+            while not self._settled(self._socket, self._path):
+                log.debug("store.wake_directory_gone", directory=str(directory))
             self._loop.add_reader(self._socket, self._receive)
         except OSError as error:
             # Without a socket the store still works: others are heard of by polling.
             log.warning("store.no_wake_socket", directory=str(directory), error=str(error))
             self._unbind()
+
+    def _settled(self, own: socket.socket, path: Path) -> bool:
+        """False when whoever left last has just taken the directory along."""
+        make_private(path.parent)
+        try:
+            own.bind(str(path))
+        except FileNotFoundError:
+            return False
+        return True
 
     def call(self, things: Sequence[T]) -> bool:
         """Call on the listener's own loop; False when that loop is gone."""
@@ -134,6 +143,7 @@ class Listener(Generic[T]):
             self._socket.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+            leave(self._path.parent)
         self._socket = self._path = None
 
     def _receive(self) -> None:
@@ -180,6 +190,15 @@ def make_private(directory: Path) -> None:
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.stat().st_uid != os.getuid():
         raise PermissionError(errno.EPERM, "the directory belongs to another user", str(directory))
+
+
+def leave(directory: Path) -> None:
+    """Whoever is the last one takes it along."""
+    try:
+        directory.rmdir()
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+            log.warning("store.wake_directory_left", directory=str(directory), error=str(error))
 
 
 def send(sockets: Sequence[Path], message: bytes) -> None:
