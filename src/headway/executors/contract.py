@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar, Token
 from datetime import datetime
 from functools import cache
@@ -158,12 +158,12 @@ class Secrets(Protocol):
     async def replaced(self, names: Collection[str], since: datetime) -> list[str]:
         """Which of these secrets have got another value since then."""
 
-    async def attachments(self, owner_id: UUID) -> list[Attachment]:
-        """What a job has, by reference."""
+    async def attachments_of(self, owner_ids: Sequence[UUID]) -> list[list[Attachment]]:
+        """What jobs have, by reference, in their order."""
 
-    async def content(self, attachment: Attachment, address: str = "") -> bytes:
-        """What is attached; a credential only for the address that it was entered for. Raises AttachmentNotFound,
-        SealBroken, VaultLocked."""
+    async def contents(self, attachments: Sequence[Attachment], address: str = "") -> list[bytes]:
+        """What is attached, in their order; a credential only for the address that it was entered for. Raises
+        AttachmentNotFound, SealBroken, VaultLocked."""
 
     async def destination(self, named: UUID | str) -> tuple[Target, Credential | None]:
         """A target, and what opens it. Raises TargetNotFound, VaultLocked."""

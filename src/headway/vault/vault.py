@@ -116,18 +116,31 @@ class Vault:
 
     async def attachments(self, owner_id: UUID) -> list[Attachment]:
         """What a job (or a schedule) has, by reference."""
-        return (await self._call(lambda store: store.attachments([owner_id])))[owner_id]
+        [found] = await self.attachments_of([owner_id])
+        return found
+
+    async def attachments_of(self, owner_ids: Sequence[UUID]) -> list[list[Attachment]]:
+        """As `attachments`, of several at once, in their order."""
+        found = await self._call(lambda store: store.attachments(owner_ids))
+        return [found[owner_id] for owner_id in owner_ids]
 
     async def content(self, attachment: Attachment, address: str = "") -> bytes:
         """What is attached; a credential only for the address that it was entered for. Raises AttachmentNotFound,
         SealBroken, VaultLocked."""
-        sealed = attachment.sealed
-        if sealed is None:
-            found = await self._call(lambda store: store.open_attachments([attachment.id]))
-            sealed = found.get(attachment.id)
-        if sealed is None:
-            raise AttachmentNotFound(attachment.role, attachment.name)
-        return self._open(sealed, _of_attachment(attachment.role, address), known=False)
+        [content] = await self.contents([attachment], address)
+        return content
+
+    async def contents(self, attachments: Sequence[Attachment], address: str = "") -> list[bytes]:
+        """As `content`, of several at once, in their order."""
+        stored = [each.id for each in attachments if each.sealed is None]
+        found = await self._call(lambda store: store.open_attachments(stored)) if stored else {}
+        contents: list[bytes] = []
+        for each in attachments:
+            sealed = each.sealed or found.get(each.id)
+            if sealed is None:
+                raise AttachmentNotFound(each.role, each.name)
+            contents.append(self._open(sealed, _of_attachment(each.role, address), known=False))
+        return contents
 
     async def _enclose(self, enclosed: Enclosed) -> Attachment:
         key, attachment_id = await self.sealing_key(), uuid7()

@@ -20,7 +20,7 @@ from headway.model.errors import AttachmentNotFound, ConfigurationError, StoreUn
 from headway.model.job import Attempt, Change, Claim, JobRecord
 from headway.model.sealed import CREDENTIAL, FILE, SCRIPT, Attachment, Credential
 from headway.model.states import Outcome, State
-from headway.model.target import TargetKind
+from headway.model.target import Target, TargetKind
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.service import Audit
@@ -28,6 +28,8 @@ from headway.store.together import Together
 from headway.vault.redaction import Redactor
 
 log = get_logger("headway.script")
+LOAD = 4 * 1024 * 1024
+"""Bytes of scripts and files that are read at once, about."""
 _decode = msgspec.json.Decoder(ScriptPayload).decode
 
 
@@ -42,19 +44,22 @@ class Withheld:
 
 
 class Loader:
-    """Asks the vault."""
+    """Asks the vault: once for all scripts that begin at the same time."""
 
     def __init__(self, secrets: Secrets | None, *, local: bool) -> None:
         self._secrets = secrets
         self._local = local
+        self._attachments = Together(self._of_jobs, lambda job_id: job_id)
+        self._content = Together(self._contents, lambda asked: asked[0], weigh=lambda asked: asked[1].size, limit=LOAD)
+        self._destination = Together(self._destinations, lambda asked: asked[0])
 
     async def __call__(self, claim: Claim, begun_at: datetime | None = None) -> Task:
         secrets = self._vault()
         said = _decode(claim.payload)
-        attachments = await secrets.attachments(claim.id)
-        script = await secrets.content(_only(attachments, SCRIPT))
-        files = {each.name: await secrets.content(each) for each in attachments if each.role == FILE}
-        access = await self.access(said.target, attachments)
+        attachments = await self._attachments(claim.id)
+        script = await self._content((claim.id, _only(attachments, SCRIPT)))
+        files = {each.name: await self._content((claim.id, each)) for each in attachments if each.role == FILE}
+        access = await self.access(claim.id, said.target, attachments)
         named = {name: await secrets.reveal(name) for name in said.secrets}
         plain = {name: value for name, value in said.env.items() if isinstance(value, str)}
         asked = {name: ref for name, ref in said.env.items() if isinstance(ref, SecretValue)}
@@ -78,25 +83,35 @@ class Loader:
             access=access, work=work, redactor=Withheld if replaced else lambda: Redactor(seen), replaced=replaced
         )
 
-    async def attachments(self, job_id: UUID) -> list[Attachment]:
-        """What a job has, by reference."""
-        return await self._vault().attachments(job_id)
-
-    async def access(self, target: Destination, attachments: Iterable[Attachment]) -> Access:
-        """The way to a target. Raises TargetNotFound, ConfigurationError."""
+    async def access(
+        self, job_id: UUID, target: Destination, attachments: Iterable[Attachment] | None = None
+    ) -> Access:
+        """The way to a target, for a job. Raises TargetNotFound, ConfigurationError."""
         secrets = self._vault()
         if isinstance(target, str):
-            found, credential = await secrets.destination(target)
+            found, credential = await self._destination((job_id, target))
             if found.kind is TargetKind.LOCAL and not self._local:
                 raise ConfigurationError(
                     f"the target {target} is the worker's own machine, and this worker runs no scripts there: start it "
                     "with HEADWAY_LOCAL_TARGET=true, or choose another target"
                 )
             return Access(found, credential)
-        sealed = [each for each in attachments if each.role == CREDENTIAL]
+        attached = await self._attachments(job_id) if attachments is None else attachments
+        sealed = [each for each in attached if each.role == CREDENTIAL][:1]
         place = target.target()
-        credential = secrets.credential(await secrets.content(sealed[0], place.address)) if sealed else None
-        return Access(place, credential)
+        for content in await secrets.contents(sealed, place.address):
+            return Access(place, secrets.credential(content))
+        return Access(place)
+
+    async def _of_jobs(self, job_ids: Sequence[UUID]) -> Sequence[list[Attachment]]:
+        return await self._vault().attachments_of(job_ids)
+
+    async def _contents(self, asked: Sequence[tuple[UUID, Attachment]]) -> Sequence[bytes]:
+        return await self._vault().contents([attachment for _, attachment in asked])
+
+    async def _destinations(self, asked: Sequence[tuple[UUID, str]]) -> list[tuple[Target, Credential | None]]:
+        found = {name: await self._vault().destination(name) for name in {name for _, name in asked}}
+        return [found[name] for _, name in asked]
 
     def _vault(self) -> Secrets:
         if self._secrets is None:

@@ -51,8 +51,7 @@ class ProbeExecutor:
     async def submit(self, claim: Claim, context: Context) -> Answer:
         said = _decode(claim.payload)
         try:
-            vault = self._loader
-            access = await vault.access(said.target, await vault.attachments(claim.id))
+            access = await self._loader.access(claim.id, said.target)
         except VaultLocked:
             raise
         except HeadwayError as error:
