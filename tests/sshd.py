@@ -184,8 +184,8 @@ class SshServer:
 
 def kill_runs(runs: Path) -> None:
     """End the runs whose directories are here, with all of their sessions."""
-    for noted in runs.glob("*/*/pid"):
-        leader = int((noted.read_text().split() or ["0"])[0])
+    for noted in runs.glob("*/*/begun"):
+        leader = int((*noted.read_text().split()[1:2], "0")[0])
         for process in _living():
             with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
                 if leader and os.getsid(process.pid) == leader:

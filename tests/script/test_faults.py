@@ -240,7 +240,7 @@ async def test_a_script_whose_supervisor_was_killed_is_unknown(sshd: SshServer, 
         job = Job(gate.work)
         running = asyncio.create_task(bench.run(job))
         await job.heard.until(b"begun")
-        supervisor = int((sshd.runs / str(job.id) / "1" / "pid").read_text().split()[0])
+        supervisor = int((sshd.runs / str(job.id) / "1" / "begun").read_text().split()[1])
         os.kill(supervisor, signal.SIGKILL)
         answer = await until(running)
     assert isinstance(answer, Unknown)
@@ -408,7 +408,7 @@ async def test_a_script_that_has_ended_before_its_cancel_keeps_its_end(sshd: Ssh
         await job.heard.until(b"begun")
         async with asyncio.timeout(PATIENCE):
             # The run's directory may be gone as soon as its end is known.
-            while not running.done() and not (sshd.runs / str(job.id) / "1" / "exit").exists():
+            while not running.done() and not _ended(sshd.runs / str(job.id) / "1" / "begun"):
                 await asyncio.sleep(0.005)
         running.cancel()
         answer = await until(running)
@@ -467,6 +467,14 @@ async def test_what_is_left_behind_ends_with_its_server() -> None:
                 await asyncio.wait([running])
         assert all(_session(leader) for leader in leaders)
     assert not any(_session(leader) for leader in leaders)
+
+
+def _ended(control: Path) -> bool:
+    try:
+        word, *told = control.read_text().splitlines()
+    except FileNotFoundError:
+        return True
+    return f"{word} 0" in told
 
 
 def _session(pid: int) -> int | None:

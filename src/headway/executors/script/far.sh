@@ -1,12 +1,13 @@
 # The far side: a shell that reads its orders from standard input and answers each with one line.
 #
 # A run lives in a directory of its own, <base>/<job>/<attempt>:
-#   begun   made once, by whoever starts the run (or bars it for ever: then it says so). It may stay when all the rest
-#           is removed, and then says `over`: an order to begin the run may still be on its way
-#   pid     the supervisor's process, which leads the run's session, and when it was born
+#   begun   made once, by whoever starts the run, with a word of its own (or `barred`, by whoever bars it for ever). It may
+#           stay when all the rest is removed, and then says `over`: an order to begin the run may still be on its way.
+#           The supervisor adds a line with its process, which leads the run's session, and when it was born; whatever
+#           its shell has to say; and at last a line of that word and the exit code, -9 if signal 9 has ended the script.
+#           A line counts once it is whole. One file for all of it: what is made and removed is what a run costs a disk
 #   out err what the script has written so far; of more than the host should keep, the beginning is in out.head, what
 #           was let go before is told in out.cut, and out has a hole there
-#   exit    its exit code, once it has ended; -9 if signal 9 has ended it
 #   stopped it is to be stopped: a supervisor that has not yet started the script never will
 # Orders of the first moment are builtins wherever possible: a fork costs more than everything else here.
 case $(type printf) in *builtin*) ;; *) echo "headway: lacking: this shell has no builtin printf"; exit 1 ;; esac
@@ -31,23 +32,38 @@ born() {
     fi
 }
 
+# control DIRECTORY: what the run's control file says in whole lines: word, pid and birth, code. What the shell has said may
+# hold anything that the job's author wrote, but not the word: that is made up when the run begins.
+control() {
+    word= pid= birth= code=
+    [ -e "$1/begun" ] || return 0
+    {
+        read -r word || word=
+        read -r pid birth || pid=
+        while [ -n "$word" ] && read -r line; do
+            case $line in "$word "*) code=${line#"$word "} ;; esac
+        done
+    } <"$1/begun"
+}
+
 # state DIRECTORY: none, barred, over, starting, alive PID, ended CODE, or gone.
 state() {
     state=none
     [ -e "$1/begun" ] || return 0
-    if read -r code <"$1/exit"; then
+    control "$1"
+    if [ "$word" = barred ] || [ "$word" = over ]; then
+        state=$word
+    elif [ -n "$code" ]; then
         state="ended $code"
-    elif read -r pid birth <"$1/pid"; then
+    elif [ -n "$pid" ]; then
         born "$pid"
         if [ "$born" = "$birth" ]; then
             state="alive $pid"
-        elif read -r code <"$1/exit"; then # it may have ended just now
+        elif control "$1" && [ -n "$code" ]; then # it may have ended just now
             state="ended $code"
         else
             state=gone
         fi
-    elif read -r word <"$1/begun" && { [ "$word" = barred ] || [ "$word" = over ]; }; then
-        state=$word
     elif [ -e "$1/stopped" ]; then
         state=barred
     else
@@ -76,7 +92,8 @@ members() {
 # nothing is left: the kernel doesn't give it away while a session or group has it.
 left() {
     members=
-    read -r pid birth <"$1/pid" || return 0
+    control "$1"
+    [ -n "$pid" ] || return 0
     born "$pid"
     if [ -z "$born" ] || [ "$born" = "$birth" ]; then members "$pid"; fi
 }
@@ -94,10 +111,10 @@ once() {
 rooms() { mkdir -p "$@"; }
 
 # begin ORDER JOB ATTEMPT EARLIER NONCE PARTS: start the run, unless it, or one of the earlier ones, has begun.
-# PARTS is a function that writes down what the run needs into "$run".
+# PARTS is a function that writes down what the run needs into "$run", and what its supervisor does first into $start.
 begin() {
     order=$1
-    jobs >/dev/null
+    jobs
     for attempt in $4; do
         run=$2/$attempt
         why=$(mkdir -p "$run" 2>&1) || { refuse; return; }
@@ -115,7 +132,12 @@ begin() {
     why='its files could not be written: is the disk full?'
     "$6" || { refuse; return; }
     if once "$run/begun" "$nonce"; then
-        HEADWAY_MASK=$headway_mask setsid /bin/sh "$run/start-$nonce" "$order" "$headway_boot" </dev/null 2>/dev/null &
+        # Its text comes in a variable, which only this user can see, and needs no file. By -c instead of standard input,
+        # bash would not tell when a signal has ended the script.
+        HEADWAY_MASK=$headway_mask HEADWAY_START=$start$nl$headway_supervisor \
+            setsid /bin/sh -s "$run" "$nonce" "$order" "$headway_boot" 2>/dev/null 4>>"$run/begun" <<'END' &
+eval "$HEADWAY_START"
+END
         printf '%s begun\n' "$order" >&3
     else
         state "$run"
@@ -250,5 +272,8 @@ guard() { ( trap '' HUP; warden "$@" ) </dev/null 3>&- & }
 serve() {
     case $1 in /*) base=$1 ;; *) base=${HOME:-$PWD}/$1 ;; esac
     why=$(mkdir -p "$base" 2>&1) || { printf 'headway: lacking: %s\n' "${why%%"$nl"*}" >&3; exit 1; }
+    # On ext4, which looks at all that was removed of late near by before it makes a file, keep the runs far from each other:
+    # hundreds a second would spend most of their time there. Elsewhere it is refused, and not needed.
+    chattr +T "$base"
     printf 'headway: ready %s\n' "$base" >&3
 }

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from headway.executors.script.quoting import escaped, quoted
-from headway.executors.script.runner import nonce, supervisor
+from headway.executors.script.runner import nonce
+
+LONGEST_START = 64 * 1024
+"""Bytes of arguments and variables that need no file on their way: a process takes no word of more than 128 KiB."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,25 +76,25 @@ def _parts(work: Work, place: Place, base: str, mark: str) -> list[bytes]:
         exports = b"".join(b"export %s=%s\n" % (name.encode(), quoted(data)) for name, data in work.secret_env.items())
         written.append(b'put "$vault/.environment" %s' % escaped(exports))
     start = _start(work, run_directory(base, place.job, place.attempt), place, mark)
-    written.append(b'printf %%s %s >"$run/start-%s"' % (quoted(start), mark.encode()))
-    return written
+    if len(start) > LONGEST_START:
+        written.append(b'printf %%s %s >"$run/start-%s"' % (quoted(start), mark.encode()))
+        start = b'. "$1/start-$2"'
+    return [*written, b"start=" + quoted(start)]
 
 
 def _start(work: Work, run: str, place: Place, mark: str) -> bytes:
-    """The supervisor's own script."""
+    """What the supervisor is told of this run before all else."""
     env = {"HEADWAY_JOB_ID": place.job, "HEADWAY_ATTEMPT": str(place.attempt), **work.env}
     words = [b"%s=%s" % (name.encode(), quoted(value)) for name, value in env.items()]
     words += [b"exec", *(quoted(word) for word in work.command)]
     words += [quoted(f"{run}/script-{mark}"), *(quoted(word) for word in work.args)]
     return b"\n".join(
         (
-            b"headway_run=" + quoted(run),
             b"headway_cwd=" + _directory(work.cwd, run),
             b"headway_script() {",
             # In a process of its own from the first: what the shell says of its end is no output of the script.
-            b"( " + b" ".join(words) + b' </dev/null >"$headway_run/out" 2>"$headway_run/err" 3>&- )',
+            b"( " + b" ".join(words) + b' </dev/null >"$headway_run/out" 2>"$headway_run/err" 3>&- 4>&- )',
             b"}",
-            supervisor(),
         )
     )
 

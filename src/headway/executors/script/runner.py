@@ -57,7 +57,7 @@ class Runner:
         runner = cls(clock)
         runner._channel = await link.shell(runner._heard, runner._gone)
         base = directory.removeprefix("~/") or "."
-        runner._channel.write(_far() + b"serve " + quoted(base) + b"\n" + guard)
+        runner._channel.write(far() + b"serve " + quoted(base) + b"\n" + guard)
         try:
             async with deadline(clock, ANSWER_WITHIN):
                 runner.base = await runner._ready
@@ -191,10 +191,8 @@ def nonce() -> str:
 
 
 @cache
-def _far() -> bytes:
-    return files("headway.executors.script").joinpath("far.sh").read_bytes()
-
-
-@cache
-def supervisor() -> bytes:
-    return files("headway.executors.script").joinpath("supervisor.sh").read_bytes()
+def far() -> bytes:
+    """What a shell must know before it takes orders."""
+    beside = files("headway.executors.script")
+    supervisor = quoted(beside.joinpath("supervisor.sh").read_bytes())
+    return beside.joinpath("far.sh").read_bytes() + b"headway_supervisor=" + supervisor + b"\n"
