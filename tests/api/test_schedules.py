@@ -201,6 +201,7 @@ async def test_a_bad_schedule_is_refused_and_the_field_named(memory_site: Site) 
 
 async def test_a_header_that_was_written_out_is_shown_to_nobody_and_stays_as_it_is(site: Site) -> None:
     headers = {"Authorization": "Bearer s3cret", "X-Team": "ops", "Cookie": {"secret": "biscuit"}}
+    await site.app.vault.set_secret("biscuit", b"a value", by="test")
     body = {**SEED, "job": {**SEED["job"], "headers": headers}}  # type: ignore[dict-item]
     made = await site.post("/schedules", body)
     assert made.status_code == 201, made.text

@@ -97,6 +97,16 @@ async def test_a_deleted_secret_is_gone(house: House, vault: Vault) -> None:
     assert key.uses == 0
 
 
+async def test_a_look_for_secrets_tells_which_are_missing_and_counts_as_no_use(house: House, vault: Vault) -> None:
+    await vault.set_secret("api", b"open sesame", by="ann")
+    assert await house.store.missing_secrets(["none", "api", "nor"]) == ["none", "nor"]
+    await vault.require_secrets(["api"])
+    with pytest.raises(SecretNotFound, match="'nor'"):
+        await vault.require_secrets(["api", "nor"])
+    [info] = await house.store.list_secrets()
+    assert info.used_at is None
+
+
 async def test_a_secret_tells_when_it_was_last_used(house: House, vault: Vault) -> None:
     await vault.set_secret("api-key", b"open sesame", by="ann")
     await vault.reveal("api-key")

@@ -46,11 +46,16 @@ async def test_a_secret_goes_into_the_header_and_nowhere_else(keeper: Bench, sit
     assert all(CANARY not in file.read_bytes() for file in tmp_path.glob("headway.db*"))
 
 
-async def test_a_secret_that_is_not_there_is_named_and_not_tried_again(keeper: Bench, site: Site) -> None:
-    job = await keeper.http(f"{site.url}/x", headers={"X": {"secret": "missing"}})
+async def test_a_secret_that_is_gone_is_named_and_not_tried_again(keeper: Bench, site: Site) -> None:
+    app = keeper.app
+    asked = {"callback_url": f"{site.url}/x", "headers": {"X": {"secret": "api"}}}
+    held = await app.asubmit("http", asked, hold=True)
+    await app.client.call(lambda store: store.delete_secret("api"))
+    await app.arelease(held)
+    job = await app.await_ended(held.id, 60)
     assert job.error is not None
     assert (job.state, job.attempt, job.error.type) == (State.FAILED, 1, "SecretNotFound")
-    assert "'missing'" in job.error.message
+    assert "'api'" in job.error.message
     assert site.asked("/x") == []
 
 

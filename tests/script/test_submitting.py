@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from uuid_utils.compat import uuid7
 
 from headway import Headway
 from headway.kinds import load_kinds
 from headway.kinds.bodies import Bodies, Origin
-from headway.model.errors import InvalidJob
-from headway.model.sealed import FILE
-from headway.model.target import Target, TargetKind
+from headway.model.errors import InvalidJob, SecretNotFound
+from headway.model.sealed import FILE, Attachment, Enclosed, Shared
+from headway.model.target import Probed, Target, TargetKind
 from tests.api.conftest import Site, serving
 from tests.api.entrance import QUICK, entrance
 from tests.flow.conftest import sqlite_url
@@ -71,6 +72,80 @@ async def test_what_is_private_is_not_taken_by_plain_http_from_afar(site: Site, 
     again = {**rest, "script_from": first, "name": "again"}
     status = (await site.post("/jobs", again, headers=FROM_AFAR)).status_code
     assert status == (422 if isinstance(body["target"], dict) else 201)
+
+
+@pytest.mark.parametrize("probe", [True, False])
+async def test_a_job_that_its_name_keeps_out_is_refused_before_its_target_is_looked_at(
+    site: Site, monkeypatch: pytest.MonkeyPatch, probe: bool
+) -> None:
+    looks: list[Any] = []
+
+    async def look(asking: object, target: Any, **_: Any) -> Probed:
+        looks.append(target)
+        return Probed(ok=True)
+
+    monkeypatch.setattr("headway.components.targets.probe", look)
+    first = await site.post("/jobs", {**SCRIPT, "probe": False})
+    body = {**SCRIPT, "probe": probe}
+    refused = await site.post("/jobs", body)
+    assert (refused.status_code, refused.json()["conflicting_job_id"]) == (409, first.json()["id"])
+    batch = await site.post("/jobs/batch", {"jobs": [body, {**body, "name": "other"}], "partial": True})
+    assert [item["status"] for item in batch.json()["items"]] == [409, 201]
+    assert looks == (["box"] if probe else [])
+    # One that may wait, and one that is this very job, are no others.
+    assert (await site.post("/jobs", {**body, "on_conflict": "wait"})).status_code == 201
+    own = {**body, "name": "own", "id": str(uuid7())}
+    assert [(await site.post("/jobs", own)).status_code for _ in range(2)] == [201, 200]
+
+
+IN_SCRIPTS: list[dict[str, Any]] = [{"secrets": ["nobody"]}, {"env": {"TOKEN": {"secret": "nobody"}}}]
+HTTP = {"kind": "http", "callback_url": "https://example.com/x"}
+FETCH = {"kind": "fetch", "url": "https://example.com/x"}
+IN_HEADERS = {"headers": {"Authorization": {"secret": "nobody", "prefix": "Bearer "}}}
+NAMING = [
+    *({**SCRIPT, **each} for each in IN_SCRIPTS),
+    {**HTTP, **IN_HEADERS},
+    {**HTTP, "sign": [{"secret": "known"}, {"secret": "nobody"}]},
+    {**FETCH, **IN_HEADERS},
+]
+
+
+@pytest.mark.parametrize("body", NAMING)
+async def test_a_secret_that_is_not_there_is_told_at_once(site: Site, body: dict[str, Any]) -> None:
+    await site.app.vault.set_secret("known", b"a value", by="test")
+    template = {name: value for name, value in body.items() if name != "probe"}
+    schedule = {"name": "hourly", "schedule": "0 * * * *", "job": template}
+    own = {name: value for name, value in body.items() if name not in {"kind", "name"}}
+    for path, sent in (("/jobs", body), ("/schedules", schedule)):
+        refused = await site.post(path, sent)
+        assert (refused.status_code, refused.json()["code"]) == (422, "secret_not_found"), refused.text
+        assert "no secret 'nobody': make it with `headway secrets set nobody`" in refused.json()["detail"]
+    with pytest.raises(SecretNotFound, match="nobody"):
+        await site.app.asubmit(body["kind"], own, name="by the library")
+    assert (await site.get("/jobs")).json()["items"] == []
+    await site.app.vault.set_secret("nobody", b"a value", by="test")
+    assert (await site.post("/jobs", body)).status_code == 201
+    assert (await site.post("/schedules", schedule)).status_code == 201
+
+
+@pytest.mark.parametrize(("body", "reads"), [(NAMING[0], 1), (NAMING[3], 1), (SCRIPT, 0), (HTTP, 0), (FETCH, 0)])
+async def test_who_names_no_secret_asks_for_none(body: dict[str, Any], reads: int) -> None:
+    asked: list[Sequence[str]] = []
+
+    class Counting:
+        async def require_target(self, named: str) -> None: ...
+
+        async def attach(self, asked: Enclosed | Shared) -> Attachment:
+            return Attachment(id=uuid4(), role=asked.role, name=asked.name, size=0, sha256="")
+
+        async def content(self, attachment: Attachment) -> bytes:
+            return b""
+
+        async def require_secrets(self, names: Sequence[str]) -> None:
+            asked.append(names)
+
+    await Bodies(load_kinds(), None, Counting()).read(body, Origin())  # type: ignore[arg-type] # nobody asks for one
+    assert len(asked) == reads
 
 
 @pytest.mark.parametrize("origin", [Origin(broker=True), Origin(exposed=True)])

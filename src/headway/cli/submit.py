@@ -166,7 +166,7 @@ async def _to_store(app: Headway, bodies: Sequence[dict[str, Any]], *, partial: 
 async def _read(reader: Bodies, probes: Probes, body: dict[str, Any]) -> Read | HeadwayError:
     try:
         asked = await reader.read(body, Origin(by=who(None)))
-        await probes.require(body, asked.submission.queue)
+        await probes.require(body, asked.submission)
     except HeadwayError as error:
         return error
     return asked

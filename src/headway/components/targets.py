@@ -16,9 +16,10 @@ from headway.clock import Clock, sleep
 from headway.components.messages import Reach
 from headway.kinds.bodies import Bodies, Origin
 from headway.kinds.script import probe_wanted
-from headway.model.errors import InvalidJob, InvalidRequest
+from headway.model.errors import Conflict, InvalidJob, InvalidRequest
 from headway.model.job import JobRecord
 from headway.model.sealed import Credential
+from headway.model.submission import OnConflict, Submission
 from headway.model.target import Probed, Step, Target, TargetKind, TargetRecord, fingerprint
 from headway.store.contract import Store
 from headway.vault.vault import Vault
@@ -162,15 +163,26 @@ class Probes:
         self._by = by
         self._found: dict[bytes, asyncio.Task[Probed]] = {}
 
-    async def require(self, body: Mapping[str, Any], queue: str) -> None:
-        """Unless the body says otherwise, a worker that serves the queue must reach its target. Raises InvalidJob."""
+    async def require(self, body: Mapping[str, Any], asked: Submission) -> None:
+        """Unless the body says otherwise, a worker that serves the queue must reach its target. Raises InvalidJob, or
+        Conflict: nobody should wait for a host only to hear of that."""
         if not probe_wanted(body):
             return
+        await self._refuse_conflict(asked)
+        queue = asked.queue
         key = msgspec.json.encode((body["target"], queue))
         if key not in self._found:
             looking = probe(self._asking, body["target"], queue=queue, by=self._by)
             self._found[key] = asyncio.ensure_future(looking)
         _require_ok(await self._found[key])
+
+    async def _refuse_conflict(self, asked: Submission) -> None:
+        """As it is now; the store decides when it accepts the job."""
+        if asked.on_conflict is not OnConflict.REJECT or asked.dedupe:
+            return
+        other = await self._asking.reach.call(lambda store: store.open_job(asked.conflict_key))
+        if other is not None and other != asked.id:
+            raise Conflict(asked.conflict_key, other)
 
 
 def _require_ok(found: Probed) -> None:

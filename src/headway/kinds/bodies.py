@@ -87,6 +87,8 @@ class Bodies:
             fields["attachments"] = attachments = await self._attached(prepared)
             places = zip(prepared.attachments, attachments, strict=True)
             kept = tuple((asked.at, each.id) for asked, each in places if asked.at)
+        if prepared.secrets and self._safe is not None:
+            await self._safe.require_secrets(prepared.secrets)
         base = Base(kind=kind.name, name=name, fields=fields, dedupe=prepared.dedupe, dedupe_key=prepared.dedupe_key)
         return Asked(build(base, prepared.payload, options), prepared.warnings, kept)
 

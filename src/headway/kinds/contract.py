@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -30,6 +30,9 @@ class Safe(Protocol):
     async def require_target(self, named: str) -> None:
         """Raises TargetNotFound."""
 
+    async def require_secrets(self, names: Sequence[str]) -> None:
+        """Raises SecretNotFound."""
+
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A job as far as its kind decides it; a body may overrule all but the payload."""
@@ -53,6 +56,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Looks at the first of them, where that is in the store already. Raises InvalidJob."""
     target: str | None = None
     """The name of a target that must be there."""
+    secrets: tuple[str, ...] = ()
+    """The names of secrets that must be there."""
 
 
 class Kind(Protocol):

@@ -11,7 +11,7 @@ from headway.executors.fetch.fields import FetchFields, FetchPayload
 from headway.kinds.contract import Functions, Prepared
 from headway.kinds.urls import normalised
 from headway.model.retry import Retry
-from headway.outgoing.fields import called, check_headers, check_url
+from headway.outgoing.fields import called, check_headers, check_url, secrets_of
 from headway.settings import Settings, load
 
 TIMEOUT = 60.0
@@ -41,6 +41,7 @@ class FetchKind:
             fields={"timeout": TIMEOUT, "retry": Retry(max_attempts=ATTEMPTS)},
             dedupe=held.fetch_window or None,
             dedupe_key=source,
+            secrets=secrets_of(fields.headers),
         )
 
     def _settings(self) -> Settings:

@@ -14,7 +14,7 @@ from headway.executors.http.fields import METHODS, HttpFields
 from headway.kinds.contract import Functions, Prepared
 from headway.model.errors import InvalidJob
 from headway.model.retry import Retry
-from headway.outgoing.fields import called, check_headers, check_url
+from headway.outgoing.fields import called, check_headers, check_url, secrets_of
 
 TIMEOUT = 30.0
 ATTEMPTS = 5
@@ -40,6 +40,7 @@ class HttpKind:
             payload=msgspec.json.encode(asked).decode(),
             name=called(asked.callback_url),
             fields={"timeout": TIMEOUT, "retry": Retry(max_attempts=ATTEMPTS)},
+            secrets=(*secrets_of(asked.headers), *(each.secret for each in asked.signing())),
         )
 
 

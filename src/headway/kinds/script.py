@@ -21,6 +21,7 @@ from headway.executors.script.fields import (
     ProbeFields,
     ScriptFields,
     ScriptPayload,
+    SecretValue,
     check_file_name,
     check_script,
     check_text,
@@ -75,6 +76,7 @@ class ScriptKind:
             files_limit=FILES_LIMIT,
             check=_later(script, syntax),
             target=target if isinstance(target, str) else None,
+            secrets=(*fields.secrets, *(each.secret for each in fields.env.values() if isinstance(each, SecretValue))),
         )
 
 

@@ -78,6 +78,11 @@ def check_headers(headers: Mapping[str, str | SecretRef], field: str = "headers"
             raise InvalidJob(f"{where} must be one line of text", field=where)
 
 
+def secrets_of(headers: Mapping[str, str | SecretRef]) -> tuple[str, ...]:
+    """The names of the secrets that these need."""
+    return tuple(value.secret for value in headers.values() if isinstance(value, SecretRef))
+
+
 def called(url: str) -> str:
     """What a job is called after its URL: host and path."""
     parts = urlsplit(url)

@@ -194,6 +194,9 @@ class Views(Protocol):
     async def chunk_sizes(self, job_id: UUID, attempt: int) -> list[ChunkSize]:
         """Which pieces there are, in order, without reading them."""
 
+    async def open_job(self, key: str) -> UUID | None:
+        """Any job of this key that has not ended."""
+
     async def ahead(self, job: JobRecord, limit: int = 1000) -> int | None:
         """How many due jobs of its queue come before this one, which is due too; None: many, or it isn't in line."""
 

@@ -44,6 +44,9 @@ class SqlVault:
     async def open_secrets(self, names: Sequence[str]) -> list[Sealed]:
         return await self._driver.run(lambda: vault.open_secrets(names), Lane.WRITE)
 
+    async def missing_secrets(self, names: Sequence[str]) -> list[str]:
+        return await self._driver.run(lambda: vault.missing_secrets(names), Lane.READ)
+
     async def list_secrets(self, after_name: str = "", limit: int = 100) -> list[SecretInfo]:
         return await self._driver.run(lambda: vault.list_secrets(after_name, limit), Lane.READ, single=True)
 

@@ -61,6 +61,9 @@ class SqlViews:
     async def chunk_sizes(self, job_id: UUID, attempt: int) -> list[ChunkSize]:
         return await self._driver.run(lambda: views.chunk_sizes(job_id, attempt), Lane.READ, single=True)
 
+    async def open_job(self, key: str) -> UUID | None:
+        return await self._driver.run(lambda: views.open_job(key), Lane.READ)
+
     async def ahead(self, job: JobRecord, limit: int = 1000) -> int | None:
         return await self._driver.run(lambda: views.ahead(job, limit), Lane.READ)
 

@@ -116,6 +116,9 @@ class Vault(Protocol):
     async def open_secrets(self, names: Sequence[str]) -> list[Sealed]:
         """Raises SecretNotFound."""
 
+    async def missing_secrets(self, names: Sequence[str]) -> list[str]:
+        """Which of these are not there."""
+
     async def list_secrets(self, after_name: str = "", limit: int = 100) -> list[SecretInfo]: ...
     async def delete_secret(self, name: str) -> None:
         """Raises SecretNotFound."""

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from headway.model.errors import AttachmentNotFound, VaultLocked
+from headway.model.errors import AttachmentNotFound, SecretNotFound, VaultLocked
 from headway.model.sealed import (
     CREDENTIAL,
     Attachment,
@@ -81,6 +81,11 @@ class Vault:
         """As `reveal`, several at once, in the order of their names."""
         sealed = await self._call(lambda store: store.open_secrets(names))
         return [self._open(each, _of_secret(name)) for name, each in zip(names, sealed, strict=True)]
+
+    async def require_secrets(self, names: Sequence[str]) -> None:
+        """Raises SecretNotFound."""
+        for name in await self._call(lambda store: store.missing_secrets(names)):
+            raise SecretNotFound(name)
 
     async def replaced(self, names: Collection[str], since: datetime) -> list[str]:
         """Which of these secrets have got another value since then."""

@@ -21,7 +21,7 @@ from headway.components.create import late
 from headway.components.shapes import JobShape, job_shape, record_of
 from headway.kinds.bodies import Asked, Origin
 from headway.model.access import Permission
-from headway.model.errors import HeadwayError, InvalidJob, InvalidRequest
+from headway.model.errors import Conflict, HeadwayError, InvalidJob, InvalidRequest
 from headway.model.job import JobRecord
 from headway.model.states import State
 from headway.model.submission import Accepted
@@ -120,8 +120,8 @@ async def _reached(call: Call, bodies: Sequence[Any], read: Sequence[Read]) -> l
 
     async def reached(body: Any, asked: Asked) -> Read:
         try:
-            await probes.require(_plain(body), asked.submission.queue)
-        except InvalidJob as error:
+            await probes.require(_plain(body), asked.submission)
+        except (InvalidJob, Conflict) as error:
             return error
         return asked
 

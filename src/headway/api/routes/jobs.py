@@ -83,7 +83,7 @@ async def submit(call: Call) -> Response:
     origin = call.body_origin(None if own_id else await named(call))
     asked = await call.service.bodies.read(call.body, origin)
     call.permit(asked.submission)
-    await call.probes().require(call.body, asked.submission.queue)
+    await call.probes().require(call.body, asked.submission)
     accepted = await client.submit(asked.submission)
     job = await shaped(client, asked, accepted)
     headers = {"Location": f"/api/v1/jobs/{job.id}"}

@@ -26,6 +26,7 @@ async def run_and_complete(house: House) -> UUID:
 @pytest.mark.parametrize("policy", list(OnConflict))
 async def test_without_another_open_job_every_policy_lets_the_job_in(house: House, policy: OnConflict) -> None:
     await house.complete(await house.running("sync"))
+    assert await house.store.open_job("sync") is None
     answer = await house.accept(house.job("sync", on_conflict=policy))
     assert (answer.state, answer.deduplicated, answer.warnings) == (State.SCHEDULED, False, ())
 
@@ -50,6 +51,7 @@ async def test_reject_meets_any_open_job_of_the_key(house: House, state: str) ->
         await house.claim_one()
     if state == "cancelling":
         await house.cancel(first)
+    assert await house.store.open_job("sync") == first
     error = await house.refuse(house.job("sync", on_conflict=REJECT))
     assert isinstance(error, Conflict)
     assert (error.conflicting_job_id, error.key) == (first, "sync")

@@ -20,7 +20,6 @@ from headway.executors.http.signature import sign
 from headway.model.job import Claim
 from headway.model.result import About
 from headway.model.retry import Retry
-from headway.outgoing.fields import SecretRef
 from headway.outgoing.messages import Answer, Request
 
 _decode = msgspec.json.Decoder(HttpFields).decode
@@ -79,7 +78,7 @@ class HttpExecutor:
         given = await self._desk.headers(asked.headers, revealed)
         headers = _defaults(claim, asked, body, given) | given
         if asked.sign is not None:
-            keys = [await self._desk.reveal(ref, revealed) for ref in _refs(asked.sign)]
+            keys = [await self._desk.reveal(ref, revealed) for ref in asked.signing()]
             headers |= sign(str(claim.id), self._desk.clock.now(), body or b"", keys)
         return Request(
             method=asked.http_method,
@@ -156,10 +155,6 @@ def _texts(pairs: dict[str, Any]) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _refs(named: SecretRef | list[SecretRef]) -> list[SecretRef]:
-    return named if isinstance(named, list) else [named]
 
 
 def _result(answer: Answer, meta: dict[str, Any]) -> bytes:

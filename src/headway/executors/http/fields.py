@@ -47,3 +47,9 @@ class HttpFields(msgspec.Struct, kw_only=True, omit_defaults=True):
         SecretRef | list[SecretRef] | None,
         Meta(description='the secret to sign with, {"secret": "name"}, or two while one replaces the other'),
     ] = None
+
+    def signing(self) -> list[SecretRef]:
+        """The secrets to sign with."""
+        if self.sign is None:
+            return []
+        return self.sign if isinstance(self.sign, list) else [self.sign]

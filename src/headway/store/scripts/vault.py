@@ -91,6 +91,12 @@ def open_secrets(names: Sequence[str]) -> Script[list[Sealed]]:
     return [found[name] for name in names]
 
 
+def missing_secrets(names: Sequence[str]) -> Script[list[str]]:
+    """Which of these are not there; looking is no use of them."""
+    there = {row["name"] for row in (yield many("open_secrets", [(name,) for name in names]))}
+    return [name for name in names if name not in there]
+
+
 def list_secrets(after_name: str, limit: int) -> Script[list[SecretInfo]]:
     return [_info(row) for row in (yield one("list_secrets", after_name=after_name, limit=limit))]
 

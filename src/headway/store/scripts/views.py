@@ -96,6 +96,13 @@ def chunk_sizes(job_id: UUID, attempt: int) -> Script[list[ChunkSize]]:
     return [ChunkSize(seq=row["seq"], stream=row["stream"], size=row["size"]) for row in rows]
 
 
+def open_job(key: str) -> Script[UUID | None]:
+    """Any job of this key that has not ended."""
+    for row in (yield many("one_open", [(key,)])):
+        return UUID(str(row["id"]))
+    return None
+
+
 def ahead(job: JobRecord, limit: int) -> Script[int | None]:
     """How many due jobs of its queue come before a job that is due; None: more than `limit`, or it isn't in line."""
     if job.state is not State.SCHEDULED or job.label == State.SCHEDULED:
