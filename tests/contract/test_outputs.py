@@ -79,6 +79,16 @@ async def test_what_is_in_a_bucket_is_told_by_names_alone(
     assert [seq for seq, _, _ in await read(outputs, claim, after_seq=9, limit=3)] == [10, 11, 12]
     assert acts == ["list_objects_v2", "get_object", "get_object"]
     acts.clear()
+
+    async def paged(act: str, **given: Any) -> Any:
+        return await counted(act, **given, **({"MaxKeys": 1} if act == "list_objects_v2" else {}))
+
+    with monkeypatch.context() as small:
+        small.setattr(outputs, "_do", paged)
+        assert [seq for seq, _, _ in await read(outputs, claim, after_seq=19)] == [20, 21, 22, 23]
+    # Of six: what lies far behind is not even listed.
+    assert acts.count("list_objects_v2") == 3
+    acts.clear()
     await outputs.trim(claim, 2, 19)
     assert [seq for seq, _, _ in await read(outputs, claim)] == [0, 1, 20, 21, 22, 23]
     assert acts.count("get_object") == 1 + 2
