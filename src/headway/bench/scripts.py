@@ -94,6 +94,7 @@ async def _followed(url: str, place: dict[str, Any], data: str, count: int) -> l
         await service.tell()
         job: str = await service.result()
         delays = [now - printed async for now, printed in _lines(port, job)]
+        await service.tell("seen")
     if len(delays) != count:
         raise BenchFailed(f"{count} lines were printed, {len(delays)} have arrived")
     return delays
@@ -233,4 +234,6 @@ async def serve(parent: Parent, *, url: str, data: str, place: dict[str, Any], c
             job = await _submit(app, script, "live")
             parent.say(msgspec.json.encode(str(job.id)).decode())
             await app.await_ended(job.id, 600)
+            # A service that stops ends its streams: the last line may still be on its way.
+            await parent.hear()
     return str(job.id)
