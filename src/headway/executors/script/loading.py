@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -56,10 +57,9 @@ class Loader:
     async def __call__(self, claim: Claim, begun_at: datetime | None = None) -> Task:
         secrets = self._vault()
         said = _decode(claim.payload)
-        attachments = await self._attachments(claim.id)
+        attachments, access = await self._both(claim.id, said.target)
         script = await self._content((claim.id, _only(attachments, SCRIPT)))
         files = {each.name: await self._content((claim.id, each)) for each in attachments if each.role == FILE}
-        access = await self.access(claim.id, said.target, attachments)
         named = {name: await secrets.reveal(name) for name in said.secrets}
         plain = {name: value for name, value in said.env.items() if isinstance(value, str)}
         asked = {name: ref for name, ref in said.env.items() if isinstance(ref, SecretValue)}
@@ -102,6 +102,13 @@ class Loader:
         for content in await secrets.contents(sealed, place.address):
             return Access(place, secrets.credential(content))
         return Access(place)
+
+    async def _both(self, job_id: UUID, target: Destination) -> tuple[list[Attachment], Access]:
+        """What a job has, and the way to its target: asked for at the same time, unless that is part of what it has."""
+        if isinstance(target, str):
+            return await asyncio.gather(self._attachments(job_id), self.access(job_id, target))
+        attachments = await self._attachments(job_id)
+        return attachments, await self.access(job_id, target, attachments)
 
     async def _of_jobs(self, job_ids: Sequence[UUID]) -> Sequence[list[Attachment]]:
         return await self._vault().attachments_of(job_ids)
