@@ -27,7 +27,7 @@ from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlit
 from headway.store.sqlite.rows import Plan, microseconds
 from headway.store.sqlite.session import Session
 from headway.store.sqlite.wake import LONGEST_PATH, make_private, wake_directory
-from headway.store.statements import Query, Script, Statement, many, one
+from headway.store.statements import Query, Script, Statement, load, many, one
 
 WORKER = WorkerInfo(id=uuid4(), name="w", host="h", pid=1, queues=("default",), slots=4)
 
@@ -271,17 +271,29 @@ def test_microseconds_are_exact() -> None:
         assert microseconds(epoch + timedelta(microseconds=number)) == number
 
 
-@pytest.mark.parametrize("size", [0, 1, 3, 4, 63, 64, 65, 213])
-def test_a_batch_of_any_size_is_stored_whole(size: int) -> None:
-    connection = sqlite3.connect(":memory:")
+@pytest.mark.parametrize(("size", "statements"), [(0, 0), (1, 1), (3, 1), (4, 1), (31, 1), (64, 1), (65, 2), (213, 4)])
+def test_a_batch_of_any_size_is_stored_whole_by_few_statements(size: int, statements: int) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("create table t (a, b, c)")
     text = (
-        "with batch(a, b) as materialized (values (?1, ?2)) insert into t select a, b, ?3 from batch returning a, b, c"
+        "with batch(a, b) as materialized (values (?1, ?2)) insert into t select a, b, ?3 from batch "
+        "where batch.a is not null returning a, b, c"
     )
     statement = Statement("t", text, ("a", "b"), ("c",))
     rows = [(n, str(n)) for n in range(size)]
+    ran: list[str] = []
+    connection.set_trace_callback(ran.append)
     found = Plan(statement).run(connection.cursor(), Query("t", rows, {"c": "same"}), 0)
     assert sorted(tuple(row) for row in found) == [(n, str(n), "same") for n in range(size)]
+    assert len(ran) == statements
+
+
+def test_no_statement_takes_what_fills_up_its_batch_for_a_row() -> None:
+    texts = [
+        each.text for each in load("headway.store.sqlite.sql", "?").values() if each.text.startswith("with batch(")
+    ]
+    assert len(texts) == 3
+    assert all("= batch.id" in text or "where batch.id is not null" in text for text in texts)
 
 
 # The doorbell

@@ -39,6 +39,7 @@ SECURITY = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 """Of every answer that doesn't say otherwise itself."""
+_SECURED = frozenset(name for name, _ in SECURITY)
 
 
 def make_service(
@@ -119,6 +120,13 @@ async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
     await refusal(NotFound(f"there is nothing at {scope['path']}: see /api/docs"))(scope, receive, send)
 
 
+def _lacking(present: set[bytes]) -> Sequence[tuple[bytes, bytes]]:
+    """The security headers that an answer with these headers doesn't have."""
+    if _SECURED.isdisjoint(present):
+        return SECURITY
+    return [header for header in SECURITY if header[0] not in present]
+
+
 def _guarded(inner: ASGIApp) -> ASGIApp:
     """Security headers on every answer."""
 
@@ -128,8 +136,7 @@ def _guarded(inner: ASGIApp) -> ASGIApp:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                present = dict(message["headers"])
-                message["headers"] += [header for header in SECURITY if header[0] not in present]
+                message["headers"] += _lacking({name for name, _ in message["headers"]})
             await send(message)
 
         return await inner(scope, receive, with_headers)

@@ -100,7 +100,8 @@ def _asked(told: Sequence[str], body: Any) -> dict[str, Any]:
 
 def _made(call: Call, response: Response) -> str:
     """What was made, or where that was asked for."""
-    return _thing(response.headers.get("location") or call.request.url.path)
+    location = next((value for name, value in response.raw_headers if name == b"location"), None)
+    return _thing(location.decode("latin-1") if location else call.request.url.path)
 
 
 def _thing(path: str) -> str:

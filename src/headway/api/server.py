@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import uvicorn
 
+from headway.api.joined import JoiningProtocol
 from headway.model.errors import ConfigurationError
 from headway.observe.logs import get_logger
 
@@ -50,13 +51,14 @@ class _Server(uvicorn.Server):
 
 
 class ApiServer:
-    """Serves an application at one address."""
+    """Serves an application at one address; not `joining`: with uvicorn as it comes."""
 
-    def __init__(self, asgi: ASGIApp, host: str, port: int, tls: Tls | None = None) -> None:
+    def __init__(self, asgi: ASGIApp, host: str, port: int, tls: Tls | None = None, *, joining: bool = True) -> None:
         self._scheme = "https" if tls else "http"
         self._socket = take_port(host, port)
         config = uvicorn.Config(
             asgi,
+            http=JoiningProtocol if joining else "auto",
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -28,8 +28,8 @@ _RETURNS = re.compile(r"^(select|with)\b|\breturning\b")
 
 _BATCH = re.compile(r"^with batch\([^)]*\) as materialized \(values (\([^)]*\))\)")
 _PLACEHOLDER = re.compile(r"\?(\d+)")
-_STEPS = (64, 16, 4, 1)
-"""How many rows a statement over a `batch` is given at a time; each makes a text of its own to be prepared."""
+_STEPS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+"""How many rows the `batch` of a statement may have; each makes a text of its own to be prepared."""
 
 
 class Plan:
@@ -71,13 +71,14 @@ class Plan:
         return found
 
     def _run_steps(self, cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], shared: tuple[Any, ...]) -> list[Any]:
+        """In as few statements as can be: each has its price, and behind it other threads of a busy process come first.
+        A batch is filled up with rows of nulls, which the statement must leave out."""
         found: list[Any] = []
-        start = 0
-        for size, text in self._steps:
-            while len(rows) - start >= size:
-                values = chain.from_iterable(rows[start : start + size])
-                found += cursor.execute(text, (*values, *shared)).fetchall()
-                start += size
+        for start in range(0, len(rows), _STEPS[-1]):
+            part = rows[start : start + _STEPS[-1]]
+            size, text = next(step for step in self._steps if step[0] >= len(part))
+            nulls = repeat(None, (size - len(part)) * len(part[0]))
+            found += cursor.execute(text, (*chain.from_iterable(part), *nulls, *shared)).fetchall()
         return found
 
     def _bind(self, parameters: Mapping[str, Any], now: int) -> tuple[Any, ...]:

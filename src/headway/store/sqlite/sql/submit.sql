@@ -1,5 +1,5 @@
 -- name: insert_jobs(id, kind, name, key, queue, rank, state, waiting, run_at, delay, expires_at, expires_in, timeout, retry, payload, hold, on_conflict, on_parent_failure, deduped, wait_reason, tags, metadata, created_by, correlation_id, traceparent, code_version, retain, schedule_id, nominal_at, digest; wake, now)
--- `batch` is given many rows at a time: RETURNING has a price per statement.
+-- `batch` is given many rows at a time: RETURNING has a price per statement. Those without an id fill it up.
 -- A due job whose gate is closed is blocked there from the start. If two are closed, its row comes twice, and is stored
 -- once.
 with batch(
@@ -31,7 +31,7 @@ from batch left join headway_gate shut indexed by headway_gate_closed
     on shut.closed = 1 and shut.key = batch.key
    and shut.name in ('key:' || batch.key, 'queue:' || batch.queue || char(9) || batch.key)
    and batch.waiting = 1 and coalesce(batch.run_at, :now + cast(batch.delay * 1000000 as integer)) <= :now
-where true
+where batch.id is not null
 on conflict (id) do nothing
 returning id, state, run_at, created_at;
 
