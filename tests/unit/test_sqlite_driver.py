@@ -25,7 +25,7 @@ from headway.store.scripts.work import Want
 from headway.store.sql import Lane, SqlStore
 from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlite_store, wake
 from headway.store.sqlite.rows import Plan, microseconds
-from headway.store.sqlite.session import Session
+from headway.store.sqlite.session import Session, connect
 from headway.store.sqlite.wake import LONGEST_PATH, make_private, wake_directory
 from headway.store.statements import Query, Script, Statement, load, many, one
 
@@ -286,6 +286,12 @@ def test_a_batch_of_any_size_is_stored_whole_by_few_statements(size: int, statem
     found = Plan(statement).run(connection.cursor(), Query("t", rows, {"c": "same"}), 0)
     assert sorted(tuple(row) for row in found) == [(n, str(n), "same") for n in range(size)]
     assert len(ran) == statements
+
+
+def test_what_a_statement_needs_to_be_undone_is_no_file(tmp_path: Path) -> None:
+    connection: sqlite3.Connection = connect(str(tmp_path / "jobs.db"))
+    assert connection.execute("pragma temp_store").fetchone() == (2,)
+    connection.close()
 
 
 def test_no_statement_takes_what_fills_up_its_batch_for_a_row() -> None:

@@ -23,6 +23,7 @@ PRAGMAS = (
     "pragma synchronous = full",
     "pragma cache_size = -65536",
     "pragma wal_autocheckpoint = 4000",
+    "pragma temp_store = memory",
 )
 
 

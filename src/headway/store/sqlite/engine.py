@@ -28,7 +28,6 @@ def examine(connection: sqlite3.Connection, path: str) -> list[Finding]:
     mounts = MOUNTS.read_text() if MOUNTS.exists() else ""
     return [
         rights(file),
-        temporary(connection),
         disk(file.parent, shutil.disk_usage(file.parent).free),
         file_system(file.parent.resolve(), mounts),
         journal(connection, file),
@@ -41,19 +40,6 @@ def rights(file: Path) -> Finding:
         if not os.access(path, os.W_OK):
             return problem("rights", f"this user may not write to {path}", f"chown or chmod {path}: SQLite needs both")
     return fine("rights", f"{file} and its directory can be read and written")
-
-
-def temporary(connection: sqlite3.Connection) -> Finding:
-    try:
-        connection.execute("create temp table headway_probe (number integer)")
-        connection.execute("drop table temp.headway_probe")
-    except sqlite3.Error as error:
-        return warning(
-            "temporary files",
-            f"no temporary table can be made: {error}",
-            "see that $SQLITE_TMPDIR or /tmp can be written",
-        )
-    return fine("temporary files", "can be made")
 
 
 def disk(directory: Path, free: int) -> Finding:

@@ -23,6 +23,8 @@ _PRAGMAS = (
     "pragma synchronous = full",
     "pragma cache_size = -65536",
     "pragma wal_autocheckpoint = 4000",
+    # What a statement of many rows would need to be undone is a file by default, made and removed for each.
+    "pragma temp_store = memory",
 )
 
 
