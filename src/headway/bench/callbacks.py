@@ -13,7 +13,7 @@ from typing import cast
 import aiohttp
 
 from headway.app import Headway
-from headway.bench.app import QUEUE
+from headway.bench.app import ANSWERS, QUEUE
 from headway.bench.child import Parent, Stopwatch, clock
 from headway.bench.children import BenchFailed, Child, play
 from headway.bench.report import Line
@@ -135,15 +135,16 @@ async def load(_parent: Parent, *, url: str, target: str, count: int) -> None:
 
 
 async def send(_parent: Parent, *, url: str, count: int) -> dict[str, float]:
-    """A worker that sends all of them, in a process like that of `headway worker`."""
+    """A worker that sends all of them, in a process like that of `headway worker`. It serves another queue before: the
+    bare client has its library, too, before it begins."""
     os.environ[ALLOW_PRIVATE] = HOST
-    # The bare client has loaded its library too before it begins.
-    import_module("headway.executors.http.executor")
-    tune_process()
-    worker = Headway(url).worker(queues=[QUEUE])
-    watch = Stopwatch()
+    import_module("headway.outgoing.client")
+    worker = Headway(url).worker(queues=[ANSWERS])
     await worker.start()
     assert worker.worker is not None
+    tune_process()
+    watch = Stopwatch()
+    worker.start_queue(QUEUE)
     while worker.worker.ended < count:
         await sleep(clock, LOOK_EVERY)
     used = watch.read()
