@@ -1,4 +1,4 @@
-"""Head and content of an answer go to the system as one: to hand over a packet costs as much as to make the answer."""
+"""Head and content of an answer go to the system as one: to hand over a packet has its price."""
 
 from __future__ import annotations
 

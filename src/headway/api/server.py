@@ -51,14 +51,14 @@ class _Server(uvicorn.Server):
 
 
 class ApiServer:
-    """Serves an application at one address; not `joining`: with uvicorn as it comes."""
+    """Serves an application at one address."""
 
-    def __init__(self, asgi: ASGIApp, host: str, port: int, tls: Tls | None = None, *, joining: bool = True) -> None:
+    def __init__(self, asgi: ASGIApp, host: str, port: int, tls: Tls | None = None) -> None:
         self._scheme = "https" if tls else "http"
         self._socket = take_port(host, port)
         config = uvicorn.Config(
             asgi,
-            http=JoiningProtocol if joining else "auto",
+            http=JoiningProtocol,
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -184,7 +184,7 @@ async def answered(_parent: Parent, url: str) -> str:
 
 
 async def bare(parent: Parent, port: int) -> dict[str, float]:
-    """The same framework and server, as they come, which read a body and answer with a job, and do nothing."""
+    """The same framework and server, which read a body and answer with a job, and do nothing."""
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route, Router
@@ -197,8 +197,7 @@ async def bare(parent: Parent, port: int) -> dict[str, float]:
         msgspec.json.decode(await request.body())
         return Response(msgspec.json.encode(SHOWN), 201, media_type="application/json")
 
-    router = Router([Route("/api/v1/jobs", answer, methods=["POST"])])
-    server = ApiServer(router, "127.0.0.1", port, joining=False)
+    server = ApiServer(Router([Route("/api/v1/jobs", answer, methods=["POST"])]), "127.0.0.1", port)
     await server.start()
     tune_process()
     watch = Stopwatch()
