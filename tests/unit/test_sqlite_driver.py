@@ -23,7 +23,7 @@ from headway.model.submission import Accepted, Submission
 from headway.model.worker import WorkerInfo
 from headway.store.scripts.work import Want
 from headway.store.sql import Lane, SqlStore
-from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, sqlite_store, wake
+from headway.store.sqlite import InlineRunner, SqliteDriver, ThreadRunner, session, sqlite_store, wake
 from headway.store.sqlite.rows import Plan, microseconds
 from headway.store.sqlite.session import Session, connect
 from headway.store.sqlite.wake import LONGEST_PATH, make_private, wake_directory
@@ -139,10 +139,10 @@ async def test_a_failing_commit_fails_the_whole_batch(driver: SqliteDriver, tmp_
     assert str(tmp_path) in str(caught.value)
 
 
-async def test_a_write_lock_held_elsewhere_is_named(tmp_path: Path) -> None:
+async def test_a_write_lock_held_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = SqliteDriver(tmp_path / "jobs.db", runner=InlineRunner())
     await driver.open()
-    await driver._runner.write(lambda session: session.connection.execute("pragma busy_timeout = 50").fetchall())
+    monkeypatch.setattr(session, "LOOKS", 10)
     other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
     other.execute("begin immediate")
     with pytest.raises(StoreUnavailable, match="another process has held its write lock"):
@@ -152,6 +152,22 @@ async def test_a_write_lock_held_elsewhere_is_named(tmp_path: Path) -> None:
     assert await _keys(driver) == ["k"]
     other.close()
     await driver.close()
+
+
+async def test_a_write_lock_that_is_let_go_is_taken_within_milliseconds(driver: SqliteDriver, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
+    waits = []
+    for _ in range(5):
+        other.execute("begin immediate")
+        writing = asyncio.create_task(driver.run(lambda: _limit("k"), Lane.WRITE))
+        # By now SQLite itself would look every tenth of a second only.
+        await asyncio.sleep(0.4)
+        other.execute("rollback")
+        let_go = time.monotonic()
+        await writing
+        waits.append(time.monotonic() - let_go)
+    assert min(waits) < 0.02
+    other.close()
 
 
 async def test_reads_do_not_wait_for_a_writer_elsewhere(driver: SqliteDriver, tmp_path: Path) -> None:

@@ -27,9 +27,11 @@ from headway.store.statements import Row, Script, many, one
 
 _SEPARATOR = "\t"
 _LAST_RANK = 100
-BACKLOG_STEP = 500
-"""How many further jobs of a full key one claim moves out of the hot index."""
-BACKLOG_PAUSE = 0.03
+CALL_STEP = 500
+"""How many jobs are called back at one gate at a time."""
+BACKLOG_STEP = 200
+"""How many further jobs of a full key one claim moves out of the hot index: whoever comes meanwhile waits for it."""
+BACKLOG_PAUSE = 0.012
 """Seconds between such steps. They are in nobody's way, and on SQLite others want to write too."""
 
 
@@ -188,7 +190,7 @@ def reopen(limits: Limits) -> Script[float | None]:
     """The time's turn at gates where jobs wait: let in whom their rates (or changed limits) allow; seconds to the next
     turn."""
     gates, promoted = yield from _call((yield one("waiting_gates")), limits)
-    if promoted >= BACKLOG_STEP:
+    if promoted >= CALL_STEP:
         return 0.0
     return min((gate.opens_in for gate in gates.values() if gate.opens_in is not None), default=None)
 
@@ -206,7 +208,7 @@ def _call(found: Sequence[Row], limits: Limits) -> Script[tuple[dict[str, Gate],
     if wrongly_open:
         yield many("close_gates", wrongly_open)
     empty = {row["name"] for row in found if not row["held"]}
-    rooms = {name: min(gate.room, BACKLOG_STEP) for name, gate in gates.items() if gate.room or name in empty}
+    rooms = {name: min(gate.room, CALL_STEP) for name, gate in gates.items() if gate.room or name in empty}
     promoted = yield from promote(rooms)
     return gates, promoted
 

@@ -28,6 +28,12 @@ _PRAGMAS = (
 )
 
 
+LOOK_EVERY = 3
+"""Milliseconds for which SQLite itself waits for the write lock. It looks for it less and less often, at last every
+tenth of a second; so it is asked again and again."""
+LOOKS = 10_000
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What came of one operation."""
 
@@ -70,6 +76,7 @@ class Session:
         self._wakes: list[str] = []
         self._news: list[News] = []
         self.commits = 0
+        self._impatient = False
 
     def drive(self, script: Script[T]) -> T:
         """Feed the script with rows until it returns."""
@@ -121,11 +128,23 @@ class Session:
     def _begin(self) -> bool:
         """Whether something was changed already, because of a jump of the clock."""
         # Time is read behind the lock, for which we may have waited.
-        self._cursor.execute("begin immediate")
+        self._lock()
         self._now, jump = self._parts.time.read()
         if jump:
             self.fetch(one("prolong_leases" if jump > 0 else "shorten_leases", before=self._now - jump))
         return jump != 0
+
+    def _lock(self) -> None:
+        if not self._impatient:
+            self._cursor.execute(f"pragma busy_timeout = {LOOK_EVERY}")
+            self._impatient = True
+        for left in reversed(range(LOOKS)):
+            try:
+                self._cursor.execute("begin immediate")
+                return
+            except sqlite3.OperationalError as error:
+                if not left or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
 
     def _alone(self, operation: Operation[Any]) -> Outcome:
         try:
