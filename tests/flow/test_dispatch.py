@@ -234,7 +234,9 @@ async def test_the_broker_may_die_or_forget_everything_under_load(
 async def test_with_a_store_that_is_late_by_the_window_each_job_still_runs_once(
     migrated: str, rabbit: Rabbit, queue: str
 ) -> None:
-    """Claims reach the store when the jobs are rung for again, ends as late: others are woken for them meanwhile."""
+    """Claims reach the store when the jobs have been rung for again, ends as late: others are woken for them
+    meanwhile."""
+    late = WINDOW + 0.5
     runs: Counter[UUID] = Counter()
     with Proxy(migrated) as proxy:
         app, submitter = Headway(proxy.url, bus=rabbit.url), Headway(migrated)
@@ -246,11 +248,11 @@ async def test_with_a_store_that_is_late_by_the_window_each_job_still_runs_once(
 
         crew = [app.worker(queues={queue: 20}) for _ in range(2)]
         async with dispatching(migrated, rabbit.url) as bus, crew[0], crew[1]:
-            proxy.slow = dict.fromkeys(("insert into headway.lease", "finished_token = j.token"), WINDOW)
+            proxy.slow = dict.fromkeys(("insert into headway.lease", "finished_token = j.token"), late)
             jobs = await submitter.asubmit_many([once.call() for _ in range(40)])
             found, rung = await audit(submitter, jobs), bus.counters.rung
             proxy.slow = {}
-        print(f"\n{proxy.held_up} claims and ends were {WINDOW:g} s late, {rung} doorbells: {found}")
+        print(f"\n{proxy.held_up} claims and ends were {late:g} s late, {rung} doorbells: {found}")
         assert runs == Counter(job.id for job in jobs)
         assert (found.accepted, found.attempts, found.lost) == (40, 40, 0)
         assert proxy.held_up >= 4
