@@ -235,7 +235,8 @@ async def test_many_workers_share_one_server(server: PostgresServer) -> None:
     crowds = [await observe(server, workers) for workers in WORKERS]
     show(crowds)
     best = max(crowd.rate for crowd in crowds)
-    assert [crowd.workers for crowd in crowds if crowd.connections > 3] == []
+    # Three each, and one in all for whoever does the upkeep at that moment.
+    assert [crowd.workers for crowd in crowds if crowd.connections * crowd.workers > 3 * crowd.workers + 1] == []
     assert [crowd.workers for crowd in crowds if crowd.idle > 2] == []
     assert [crowd.workers for crowd in crowds if crowd.per_job > STAMPEDE] == []
     assert [crowd.workers for crowd in crowds if crowd.rate < 0.8 * best] == []
