@@ -291,3 +291,15 @@ async def test_two_claimers_together_never_exceed_a_limit(shared: House) -> None
         await shared.complete(*claims)
         done += len(claims)
     assert done == 40
+
+
+async def test_who_comes_to_wait_in_the_moment_a_slot_is_freed_is_called(shared: House) -> None:
+    """Nobody looks after the gates here: whoever is forgotten stays so."""
+    other = await shared.second()
+    await shared.store.set_key_limit("vip", Limit(max_running=1))
+    for _ in range(40):
+        await submit_many(shared, 2, key="vip")
+        [first] = await shared.claim(1)
+        _, met = await asyncio.gather(shared.complete(first), other.ask(1))
+        [second] = met.claims or await other.claim(1)
+        await other.complete(second)

@@ -22,7 +22,7 @@ from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
 from headway.store.scripts.news import STORE, changes_of, tell
 from headway.store.scripts.rows import ids
-from headway.store.scripts.watermark import Walk
+from headway.store.scripts.watermark import START, Walk
 from headway.store.statements import Row, Script, many, one
 
 _SEPARATOR = "\t"
@@ -85,6 +85,7 @@ class Gate:
         self.ahead = max(row["ahead"] or 0.0, 0.0)
         self.counts_running = limit.max_running is not None
         self.read_at: datetime = row["now_at"]
+        self.settled_at: datetime = row["settled_at"]
 
     @property
     def room(self) -> int:
@@ -128,15 +129,21 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
     if limit == 0:
         return Passed([], [], own.opens_in)
     closed = limits.keys_of(queue, [row["name"] for row in (yield one("closed_gates"))])
-    candidates = yield from _candidates(queue, limit, closed.keys(), walk)
+    since = walk.since(closed.keys())
+    candidates = yield from _candidates(queue, limit, closed.keys(), since)
+    to_the_end = len(candidates) < limit
+    end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
+    # A claim that has walked all the way has taken its time already: it only sees whether there is a backlog.
+    step = 1 if to_the_end and since == START else BACKLOG_STEP
+    behind = yield from _backlog(queue, closed, end, step)
     wanted = {name: rule for row in candidates for name, rule in limits.gates_of(queue, row["key"]).items()}
-    gates = yield from _open_gates(wanted)
-    passed, blocked = Passed([], []), []
+    gates = yield from _open_gates(wanted | {gate: limits.of_gate(gate) for gate in behind.values()})
+    passed, met = Passed([], []), {}
     for row in candidates:
         names = limits.gates_of(queue, row["key"])
         full = next((name for name in names if gates[name].room == 0), None)
         if full:
-            blocked.append((row["id"], full))
+            met[row["id"]] = full
             continue
         passed.job_ids.append(row["id"])
         for name, gate in [(queue_gate(queue), own), *((name, gates[name]) for name in names)]:
@@ -144,22 +151,21 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
             if gate.counts_running:
                 passed.slots.append((name, row["id"]))
     yield many("move_gates", [(name, gate.ahead) for name, gate in {queue_gate(queue): own, **gates}.items()])
-    to_the_end = len(candidates) < limit
-    end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
-    more = yield from _block(queue, blocked, closed, passed.job_ids, end)
-    if not more:
+    yield from _block(met | behind)
+    called = yield from _call_at({gate: gates[gate] for gate in behind.values() if gates[gate].room})
+    if len(behind) < step:
         walk.forget()
     elif to_the_end:
-        walk.move(own.read_at, closed.keys())
-    if blocked or not to_the_end or (yield from _call_stranded(limits)):
+        walk.move(own.settled_at, closed.keys())
+    if met or called or not to_the_end or (yield from _call_stranded(limits)):
         passed.retry_in = 0.0
-    elif more:
+    elif len(behind) == step:
         passed.retry_in = BACKLOG_PAUSE
     return passed
 
 
-def _candidates(queue: str, limit: int, closed: Set[str], walk: Walk) -> Script[list[Row]]:
-    rows = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed), since=walk.since(closed))
+def _candidates(queue: str, limit: int, closed: Set[str], since: datetime) -> Script[list[Row]]:
+    rows = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed), since=since)
     return sorted(rows, key=lambda row: (row["rank"], row["run_at"], row["id"]))[:limit]
 
 
@@ -173,8 +179,14 @@ def leave(job_ids: Sequence[UUID]) -> Script[None]:
 
 
 def promote(rooms: dict[str, int]) -> Script[int]:
-    """The first in line at each gate, as many as there is room for, may be claimed again."""
+    """The first in line at each gate, as many as there is room for, may be claimed again.
+
+    Under the gate's lock: a claim that still counts a slot that this transaction has freed blocks jobs at the gate
+    either before, and they are seen here, or after, and it sees the room.
+    """
     promoted: list[Row] = []
+    if rooms:
+        yield many("lock_gates", [(gate,) for gate in sorted(rooms)])
     for gate in sorted(gate for gate, room in rooms.items() if room):
         promoted += yield one("promote_at_gate", gate=gate, room=rooms[gate])
     if rooms:
@@ -208,9 +220,12 @@ def _call(found: Sequence[Row], limits: Limits) -> Script[tuple[dict[str, Gate],
     if wrongly_open:
         yield many("close_gates", wrongly_open)
     empty = {row["name"] for row in found if not row["held"]}
-    rooms = {name: min(gate.room, CALL_STEP) for name, gate in gates.items() if gate.room or name in empty}
-    promoted = yield from promote(rooms)
+    promoted = yield from _call_at({name: gate for name, gate in gates.items() if gate.room or name in empty})
     return gates, promoted
+
+
+def _call_at(gates: dict[str, Gate]) -> Script[int]:
+    return (yield from promote({name: min(gate.room, CALL_STEP) for name, gate in gates.items()}))
 
 
 def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
@@ -223,31 +238,23 @@ def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
     return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
 
 
-def _block(
-    queue: str,
-    met: Sequence[tuple[UUID, str]],
-    closed: dict[str, str],
-    passed: Sequence[UUID],
-    end: tuple[int, datetime],
-) -> Script[bool]:
-    """Out of the hot index with those that met a full gate, and with a step of those that the claim walked past until
-    its `end`; those that have just passed still stand in it and stay. Returns whether more of them may be left."""
-    # Blocked at the very gate that is closed: at another of the key's gates nobody would call them.
-    gate_of = closed | {_key_of(gate) or "": gate for _, gate in met}
-    if not gate_of:
-        return False
+def _backlog(queue: str, closed: dict[str, str], end: tuple[int, datetime], step: int) -> Script[dict[UUID, str]]:
+    """The first jobs of full keys that a claim has walked past until its `end`, each with the very gate that is closed:
+    at another of the key's gates nobody would call it."""
+    if not closed:
+        return {}
     rank, run_at = end
-    more = yield one(
-        "backlog_of_keys", queue=queue, keys=list(gate_of), limit=BACKLOG_STEP, to_rank=rank, to_run_at=run_at
-    )
-    through = set(passed)
-    rows = dict(met) | {row["id"]: gate_of[row["key"]] for row in more if row["id"] not in through}
-    if rows:
-        blocked = yield many("block_at_gates", list(rows.items()))
-        yield many("add_history", [(job_id, "blocked", None, f"limit {gate}") for job_id, gate in rows.items()])
-        yield many("close_gates", [(gate,) for gate in sorted(set(rows.values()))])
+    rows = yield one("backlog_of_keys", queue=queue, keys=list(closed), limit=step, to_rank=rank, to_run_at=run_at)
+    return {row["id"]: closed[row["key"]] for row in rows}
+
+
+def _block(gate_of: dict[UUID, str]) -> Script[None]:
+    """Out of the hot index with these jobs: each waits at its gate."""
+    if gate_of:
+        blocked = yield many("block_at_gates", list(gate_of.items()))
+        yield many("add_history", [(row["id"], "blocked", None, f"limit {gate_of[row['id']]}") for row in blocked])
+        yield many("close_gates", [(gate,) for gate in sorted(set(gate_of.values()))])
         yield from tell(changes_of(blocked, State.SCHEDULED), STORE)
-    return len(more) == BACKLOG_STEP
 
 
 def _key_of(gate: str) -> str | None:

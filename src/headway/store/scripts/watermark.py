@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 from headway.store.statements import Row
@@ -14,8 +14,6 @@ RESCAN = 0.25
 """Seconds after which a claim starts from the beginning again, to see what was put before the mark meanwhile."""
 WALK_AGAIN = 2.0
 """The same for a claim that has to walk past many jobs of full keys: that takes it tens of milliseconds."""
-LATE = timedelta(seconds=1)
-"""Jobs carry the time at which their transaction began, and may be seen that much later."""
 
 
 class Watermark:
@@ -46,8 +44,8 @@ class Walk:
         """From where on to look: from the start if one of the keys isn't full any more."""
         return self._until if self._full <= full else START
 
-    def move(self, now: datetime, full: Set[str]) -> None:
-        self._until, self._full = now - LATE, frozenset(full)
+    def move(self, until: datetime, full: Set[str]) -> None:
+        self._until, self._full = until, frozenset(full)
 
     def forget(self) -> None:
         self._until, self._full = START, frozenset()

@@ -34,10 +34,12 @@ insert into headway.gate (name, key) select * from unnest(:name::text[], :key::t
 select name from headway.gate where name = any(:name::text[]) order by name for update;
 
 -- name: read_gates(name; now)
--- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
+-- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken; `settled_at`: all that was due by then
+-- can be seen. Jobs carry the time at which their transaction began.
 select name, closed, extract(epoch from tat - coalesce(:now::timestamptz, now()))::float8 as ahead,
        (select count(*) from headway.slot s where s.gate = g.name) as running,
-       coalesce(:now::timestamptz, now()) as now_at
+       coalesce(:now::timestamptz, now()) as now_at,
+       coalesce(:now::timestamptz, now()) - interval '1 second' as settled_at
 from headway.gate g where name = any(:name::text[]);
 
 -- name: move_gates(name, ahead; now)

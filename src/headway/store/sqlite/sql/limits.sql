@@ -35,9 +35,10 @@ insert into headway_gate (name, key) values (:name, :key) on conflict do nothing
 select name from headway_gate where name = :name;
 
 -- name: read_gates(name; now)
--- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken.
+-- `ahead`: how far the rate's starts run ahead of time; `running`: the slots taken; `settled_at`: all that was due by then
+-- can be seen. Time is read behind the write lock, once for all that share a commit.
 select name, closed, (tat - :now) / 1000000.0 as ahead,
-       (select count(*) from headway_slot s where s.gate = :name) as running, :now as now_at
+       (select count(*) from headway_slot s where s.gate = :name) as running, :now as now_at, :now - 1 as settled_at
 from headway_gate where name = :name;
 
 -- name: move_gates(name, ahead; now)
