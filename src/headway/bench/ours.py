@@ -146,6 +146,7 @@ async def claim(_parent: Parent, *, url: str, rows: int, times: int) -> list[flo
 
 async def hold(parent: Parent, *, url: str, slots: int) -> list[float]:
     """A worker on a queue full of jobs of one key, which may run one at a time: ready once that one runs."""
+    tune_process()
     bench = Bench(url)
     await bench.app.alimit(FULL, max_running=1)
     async with bench.app.worker(queues={QUEUE: slots}) as worker:

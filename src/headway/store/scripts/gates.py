@@ -133,35 +133,44 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
     candidates = yield from _candidates(queue, limit, closed.keys(), since)
     to_the_end = len(candidates) < limit
     end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
-    # A claim that has walked all the way has taken its time already: it only sees whether there is a backlog.
-    step = 1 if to_the_end and since == START else BACKLOG_STEP
-    behind = yield from _backlog(queue, closed, end, step)
-    wanted = {name: rule for row in candidates for name, rule in limits.gates_of(queue, row["key"]).items()}
-    gates = yield from _open_gates(wanted | {gate: limits.of_gate(gate) for gate in behind.values()})
-    passed, met = Passed([], []), {}
-    for row in candidates:
-        names = limits.gates_of(queue, row["key"])
-        full = next((name for name in names if gates[name].room == 0), None)
-        if full:
-            met[row["id"]] = full
-            continue
-        passed.job_ids.append(row["id"])
-        for name, gate in [(queue_gate(queue), own), *((name, gates[name]) for name in names)]:
-            gate.let_through()
-            if gate.counts_running:
-                passed.slots.append((name, row["id"]))
-    yield many("move_gates", [(name, gate.ahead) for name, gate in {queue_gate(queue): own, **gates}.items()])
-    yield from _block(met | behind)
-    called = yield from _call_at({gate: gates[gate] for gate in behind.values() if gates[gate].room})
-    if len(behind) < step:
+    # With a long walk behind it, or with jobs in hand that may start, a claim only sees whether there is a backlog.
+    hurry = to_the_end and (bool(candidates) or since == START)
+    behind = yield from _backlog(queue, closed, end, limit=1 if hurry else BACKLOG_STEP)
+    more = len(behind) == (1 if hurry else BACKLOG_STEP)
+    aside = {} if hurry else behind
+    rules = {row["id"]: limits.gates_of(queue, row["key"]) for row in candidates}
+    wanted = {name: rule for some in rules.values() for name, rule in some.items()}
+    gates = yield from _open_gates(wanted | {gate: limits.of_gate(gate) for gate in aside.values()})
+    gates[queue_gate(queue)] = own
+    passed, met = _let_through({job_id: [*names, queue_gate(queue)] for job_id, names in rules.items()}, gates)
+    yield many("move_gates", [(name, gate.ahead) for name, gate in gates.items()])
+    yield from _block(met | aside)
+    called = yield from _call_at({gate: gates[gate] for gate in aside.values() if gates[gate].room})
+    if not more:
         walk.forget()
     elif to_the_end:
         walk.move(own.settled_at, closed.keys())
     if met or called or not to_the_end or (yield from _call_stranded(limits)):
         passed.retry_in = 0.0
-    elif len(behind) == step:
+    elif more:
         passed.retry_in = BACKLOG_PAUSE
     return passed
+
+
+def _let_through(gates_of: dict[UUID, list[str]], gates: dict[str, Gate]) -> tuple[Passed, dict[UUID, str]]:
+    """The jobs, in their order, that pass all of their gates; and the others, each with the full one that it meets."""
+    passed, met = Passed([], []), {}
+    for job_id, names in gates_of.items():
+        full = next((name for name in names if gates[name].room == 0), None)
+        if full:
+            met[job_id] = full
+            continue
+        passed.job_ids.append(job_id)
+        for name in names:
+            gates[name].let_through()
+            if gates[name].counts_running:
+                passed.slots.append((name, job_id))
+    return passed, met
 
 
 def _candidates(queue: str, limit: int, closed: Set[str], since: datetime) -> Script[list[Row]]:
@@ -238,13 +247,13 @@ def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
     return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
 
 
-def _backlog(queue: str, closed: dict[str, str], end: tuple[int, datetime], step: int) -> Script[dict[UUID, str]]:
+def _backlog(queue: str, closed: dict[str, str], end: tuple[int, datetime], limit: int) -> Script[dict[UUID, str]]:
     """The first jobs of full keys that a claim has walked past until its `end`, each with the very gate that is closed:
     at another of the key's gates nobody would call it."""
     if not closed:
         return {}
     rank, run_at = end
-    rows = yield one("backlog_of_keys", queue=queue, keys=list(closed), limit=step, to_rank=rank, to_run_at=run_at)
+    rows = yield one("backlog_of_keys", queue=queue, keys=list(closed), limit=limit, to_rank=rank, to_run_at=run_at)
     return {row["id"]: closed[row["key"]] for row in rows}
 
 
