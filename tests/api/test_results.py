@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from io import BytesIO
 from typing import Any
@@ -17,6 +17,7 @@ from headway import Headway, Retry, current
 from headway.api import streaming
 from headway.api.content import safe_type
 from headway.cli.following import follow
+from headway.store.sql import SqlStore
 from tests.api.conftest import Site
 from tests.flow.waiting import until
 
@@ -187,6 +188,48 @@ async def test_output_is_told_while_it_is_written(sites: Callable[[Headway], Any
                     go_on.set()
     assert "last words" in "".join(heard)
     assert heard[-1] == "completed"
+
+
+async def test_output_that_begins_while_a_follower_looks_is_told_once(
+    sites: Callable[[Headway], Any], store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, go_on = Headway(store_url), asyncio.Event()
+
+    @app.job(name="talks")
+    async def talks() -> None:
+        current().log.info("first words")
+        await go_on.wait()
+
+    site, out, look = await sites(app), BytesIO(), SqlStore.get
+    job = (await site.post("/jobs", {"kind": "call", "function": "talks"})).json()
+    record = (await app.aget(UUID(job["id"]))).record
+
+    held: list[UUID] = []
+
+    async def late(store: SqlStore, job_ids: Sequence[UUID]) -> Any:
+        """As it was before the job began, told when its first output is there."""
+        found = await look(store, job_ids)
+        if found[0] and found[0].attempt == 0:
+            held.append(found[0].id)
+            while not await store.chunks(record.id, 1):
+                await asyncio.sleep(0.01)
+        return found
+
+    async with site.client.stream("GET", f"/api/v1/jobs/{job['id']}/output?follow=true") as stream:
+        monkeypatch.setattr(SqlStore, "get", late)
+        following = asyncio.create_task(
+            app.client.call(lambda store: follow(store, record, None, to_the_end=True, out=out))
+        )
+        await until(lambda: len(held) == 2, "both to look")
+        async with app.worker():
+            told = events(stream)
+            heard = [await anext(told)]
+            await until(lambda: b"first words" in out.getvalue(), "the first words")
+            go_on.set()
+            heard += [each async for each in told]
+            await following
+    assert [name for name, _ in heard] == ["output", "end"]
+    assert out.getvalue().count(b"first words") == 1
 
 
 async def test_events_tell_what_becomes_of_jobs(working: Site) -> None:

@@ -57,7 +57,7 @@ async def _follow(call: Call, job: JobRecord, only: int | None, name: str | None
         sent = False
         if now is not None and place.void(now):
             yield event("again", AgainEvent(attempt=place.attempt))
-        while chunks := await _read(call, job.id, place):
+        while place.begun(now) and (chunks := await _read(call, job.id, place)):
             place.after = chunks[-1].seq
             for chunk in chunks:
                 if (name is None and is_output(chunk.stream)) or chunk.stream == name:
@@ -85,6 +85,10 @@ class _Place:
         self.after = after
         self._claimed = claimed
         self._texts = _Texts()
+
+    def begun(self, job: JobRecord | None) -> bool:
+        """Whether there may be something to read. Of an attempt that has begun since, nobody knows yet whose it is."""
+        return job is None or job.state.terminal or job.attempt >= self.attempt
 
     def void(self, job: JobRecord) -> bool:
         """Whether what was sent of this attempt doesn't hold any more; from now on it is read from its beginning."""

@@ -37,7 +37,9 @@ async def _follow(  # noqa: PLR0913 - what `follow` was given, and where to read
                     f"--- attempt {number} went to another worker: all of its output again ---", err=True, dim=True
                 )
             claimed_at, tail = now.claimed_at, Tail(outputs, job, number, out)
-        written += await tail.write()
+        # Of an attempt that has begun since, nobody knows yet whose it is.
+        if now is None or now.attempt >= number or now.state.terminal or not to_the_end:
+            written += await tail.write()
         if now is None or not to_the_end:
             return written
         if now.attempt > number and attempt is None:
