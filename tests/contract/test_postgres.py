@@ -6,9 +6,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import AsyncMock, patch
 
 import asyncpg
 import msgspec
@@ -95,6 +96,26 @@ async def test_a_plain_submit_sends_one_command_to_the_server(on_postgres: House
         # The driver reports to its loggers at the loop's next turn.
         await asyncio.sleep(0)
     assert len(sent) == 1
+
+
+async def test_a_connection_knows_the_types_of_all_statements(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asyncpg would ask the server for those that it doesn't know."""
+    told = await asyncpg.connect(migrated_url)
+    connection = await dialing.Dialer(migrated_url).dial()
+    asking = AsyncMock(side_effect=AssertionError("asked for types"))
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", asking)
+    for statement in STATEMENTS.values():
+        await connection.prepare(statement.text)
+    monkeypatch.undo()
+    arrays = "select array[$1], array[$2::bigint], array[$3::timestamptz, null], array[$4::bytea], array[$5::json]"
+    values = ("ä", -1, datetime(2030, 1, 1, tzinfo=UTC), b"\0", '{"a": 1}')
+    assert await connection.fetchrow(arrays, *values) == await told.fetchrow(arrays, *values)
+    # What isn't known is still asked for.
+    assert (await connection.fetchrow("select array[point(1, 2)] as points"))["points"] == [(1, 2)]
+    await connection.close()
+    await told.close()
 
 
 async def test_most_completions_are_hot(on_postgres: House, outsider: asyncpg.Connection) -> None:

@@ -13,14 +13,13 @@ A pooler is known by its refusal of our settings. One that takes them in silence
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
 
 from headway.model.errors import ConfigurationError
 from headway.observe.logs import get_logger
-
-Connection = asyncpg.Connection
 
 NAME = {"application_name": "headway"}
 
@@ -43,10 +42,35 @@ SETTINGS = {
 
 SERVER_SETTINGS = {**NAME, **SETTINGS}
 
+# Array types that are part of PostgreSQL, with their elements: what stands here is the same on every server.
+_ARRAYS = {
+    199: (114, "json"),
+    1000: (16, "bool"),
+    1001: (17, "bytea"),
+    1005: (21, "int2"),
+    1007: (23, "int4"),
+    1009: (25, "text"),
+    1016: (20, "int8"),
+    1022: (701, "float8"),
+    1185: (1184, "timestamptz"),
+    2951: (2950, "uuid"),
+    3807: (3802, "jsonb"),
+}
 _BEGIN_POOLED = "; ".join(["begin", *(f"set local {name} = '{value}'" for name, value in SETTINGS.items())])
 _REFUSAL = "unsupported startup parameter"
 
 log = get_logger("headway.store")
+
+
+class Connection(asyncpg.Connection):
+    """One that knows the types of our statements. asyncpg asks each server for them on each new connection, by a query
+    over the catalogs that takes longer than anything else a short-lived process does here."""
+
+    async def _introspect_types(self, typeoids: set[int], timeout: float | None) -> tuple[Any, Any]:
+        if typeoids <= _ARRAYS.keys():
+            return [_array(oid, *_ARRAYS[oid]) for oid in typeoids], _NOT_ASKED
+        asked: tuple[Any, Any] = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]  # not public
+        return asked
 
 
 class Dialer:
@@ -80,14 +104,34 @@ class Dialer:
             command_timeout=patience,
             max_cached_statement_lifetime=0,
             server_settings=SERVER_SETTINGS,
+            connection_class=Connection,
         )
         return connection
 
     async def _through_pooler(self, patience: float | None) -> Connection:
         connection: Connection = await asyncpg.connect(
-            self._url, timeout=10, command_timeout=patience, statement_cache_size=0, server_settings=NAME
+            self._url,
+            timeout=10,
+            command_timeout=patience,
+            statement_cache_size=0,
+            server_settings=NAME,
+            connection_class=Connection,
         )
         return connection
+
+
+class _Statement(NamedTuple):
+    name: str
+
+
+_NOT_ASKED = _Statement("none")
+"""In place of the statement that asks: nothing was sent, so none was lost for it."""
+
+
+def _array(oid: int, element: int, name: str) -> dict[str, Any]:
+    """As the server would tell of it."""
+    array = {"oid": oid, "ns": "pg_catalog", "name": f"_{name}", "kind": b"b", "elemtype": element, "elemdelim": b","}
+    return {**array, "elemtype_name": name, **dict.fromkeys(("basetype", "range_subtype", "attrtypoids", "attrnames"))}
 
 
 def without_pooler(url: str) -> tuple[str, bool]:
