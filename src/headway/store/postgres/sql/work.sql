@@ -1,36 +1,30 @@
 -- name: claim_due(; queue, limit, lease_id, worker_id, ttl, after_rank, after_run_at, after_id, hush, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
--- cost nothing; the walk starts behind the watermark (after_*), so that rows claimed before cost nothing either.
+-- cost nothing; the walk starts behind the watermark (after_*), so that rows claimed before cost nothing either. The
+-- probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
 -- The lease is part of the statement: one round trip instead of four.
 -- There is no ORDER BY on the outer level: it would sort all ranks before the limit. The nested loop yields in order.
 with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
-ranks(rank, after_run_at, after_id) as (
+ranks(rank, run_at, id) as (
     (
-        select first.rank,
-               case when first.rank = :after_rank::smallint then :after_run_at::timestamptz else '-infinity' end,
-               case when first.rank = :after_rank::smallint then :after_id::uuid
-                    else '00000000-0000-0000-0000-000000000000' end
-        from (
-            select j.rank from headway.job j
-            where j.waiting = 1 and j.queue = :queue::text
-              and (j.rank, j.run_at, j.id) > (:after_rank::smallint, :after_run_at::timestamptz, :after_id::uuid)
-              and not exists (select from headway.queue q where q.name = :queue::text and q.paused)
-            order by j.rank, j.run_at, j.id limit 1
-        ) first
+        select j.rank, j.run_at, j.id from headway.job j
+        where j.waiting = 1 and j.queue = :queue::text
+          and (j.rank, j.run_at, j.id) > (:after_rank::smallint, :after_run_at::timestamptz, :after_id::uuid)
+          and not exists (select from headway.queue q where q.name = :queue::text and q.paused)
+        order by j.rank, j.run_at, j.id limit 1
     )
     union all
-    select next.rank, '-infinity'::timestamptz, '00000000-0000-0000-0000-000000000000'::uuid
-    from ranks r cross join lateral (
-        select j.rank from headway.job j
+    select next.rank, next.run_at, next.id from ranks r cross join lateral (
+        select j.rank, j.run_at, j.id from headway.job j
         where j.waiting = 1 and j.queue = :queue::text and j.rank > r.rank
-        order by j.rank limit 1
+        order by j.rank, j.run_at, j.id limit 1
     ) next
 ),
 due as materialized (
     select picked.id from ranks r cross join clock cross join lateral (
         select j.id from headway.job j
         where j.waiting = 1 and j.queue = :queue::text and j.rank = r.rank and j.run_at <= clock.now
-          and (j.run_at, j.id) > (r.after_run_at, r.after_id)
+          and (j.run_at, j.id) >= (r.run_at, r.id)
           and (j.expires_at is null or j.expires_at > clock.now)
         order by j.run_at, j.id
         limit :limit::int
