@@ -88,20 +88,31 @@ async def drain(parent: Parent, *, url: str, batch: int, seat: dict[str, Any]) -
     count = Seat.of(seat).put
     await parent.go()
     watch = Stopwatch()
+    ended = await _drain(await _connect(url), await _connect(url), batch, count)
+    used = watch.read()
+    await parent.hear()
+    return {**used, "ended": ended}
+
+
+async def serve(parent: Parent, *, url: str, batch: int) -> int:
+    """The same, one of many who drain together: connected before the signal."""
+    claiming, completing = await _connect(url), await _connect(url)
+    await parent.go()
+    return await _drain(claiming, completing, batch, lambda _ended: None)
+
+
+async def _drain(claiming: Any, completing: Any, batch: int, count: Callable[[int], None]) -> int:
     claimed: asyncio.Queue[list[Row] | None] = asyncio.Queue(1)
     run: asyncio.Queue[list[Row] | None] = asyncio.Queue(1)
-    claiming = asyncio.create_task(_claim_all(url, batch, claimed))
-    completing = asyncio.create_task(_complete_all(url, run, count))
+    claims = asyncio.create_task(_claim_all(claiming, batch, claimed))
+    ends = asyncio.create_task(_complete_all(completing, run, count))
     while rows := await claimed.get():
         for _row in rows:
             await noop()
         await run.put(rows)
     await run.put(None)
-    await claiming
-    ended = await completing
-    used = watch.read()
-    await parent.hear()
-    return {**used, "ended": ended}
+    await claims
+    return await ends
 
 
 async def noop() -> None:
@@ -154,8 +165,7 @@ async def claim(_parent: Parent, *, url: str, rows_from: str, rows: int, times: 
     return took
 
 
-async def _claim_all(url: str, batch: int, out: asyncio.Queue[list[Row] | None]) -> None:
-    connection = await _connect(url)
+async def _claim_all(connection: Any, batch: int, out: asyncio.Queue[list[Row] | None]) -> None:
     claim = await connection.prepare(SQL["claim"].text)
     mark = START
     while True:
@@ -168,8 +178,7 @@ async def _claim_all(url: str, batch: int, out: asyncio.Queue[list[Row] | None])
     await out.put(None)
 
 
-async def _complete_all(url: str, run: asyncio.Queue[list[Row] | None], count: Callable[[int], None]) -> int:
-    connection = await _connect(url)
+async def _complete_all(connection: Any, run: asyncio.Queue[list[Row] | None], count: Callable[[int], None]) -> int:
     complete = await connection.prepare(SQL["complete"].text)
     ended = 0
     while rows := await run.get():
