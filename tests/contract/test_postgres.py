@@ -113,7 +113,7 @@ async def test_a_connection_knows_the_types_of_all_statements(
     values = ("ä", -1, datetime(2030, 1, 1, tzinfo=UTC), b"\0", '{"a": 1}')
     assert await connection.fetchrow(arrays, *values) == await told.fetchrow(arrays, *values)
     # What isn't known is still asked for.
-    assert (await connection.fetchrow("select array[point(1, 2)] as points"))["points"] == [(1, 2)]
+    assert await connection.fetchval("select array[point(1, 2)]") == [(1, 2)]
     await connection.close()
     await told.close()
 
@@ -357,7 +357,7 @@ def before(house: House, statement: str, act: Callable[[], Awaitable[object]]) -
     assert isinstance(driver, PostgresDriver)
     real, acts = driver._fetch, [act]
 
-    async def fetch(connection: asyncpg.Connection, query: Query, now: object) -> list[Any]:
+    async def fetch(connection: dialing.Connection, query: Query, now: object) -> list[Any]:
         if query.name == statement and acts:
             await acts.pop()()
         return await real(connection, query, now)
