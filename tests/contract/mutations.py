@@ -55,6 +55,9 @@ MUTATIONS = {
     "a claim takes expired jobs": Mutation(
         ("claim_due", "due_candidates"), rf"j\.expires_at > {NOW}", ALWAYS, "test_store_claim"
     ),
+    "a claim starts behind the first job that it finds": Mutation(
+        ("claim_due",), r">= \(r\.run_at", "> (r.run_at", "test_store_claim", dialects=("postgres",)
+    ),
     "a claim ignores that the queue is paused": Mutation(("claim_due",), r"q\.paused", "false", "test_store_claim"),
     "a claim under limits ignores that the queue is paused": Mutation(
         ("due_candidates",), r"q\.paused", "false", "test_store_claim"
@@ -122,6 +125,7 @@ MUTATIONS = {
         "test_full_keys",
         dialects=("postgres",),
     ),
+    "gates are not locked": Mutation(("lock_gates",), "for update", "", "test_limits", dialects=("postgres",)),
     "those promoted at a gate have no way past a backlog": Mutation(
         ("due_candidates",), r"j\.gate is not null", NEVER, "test_limits"
     ),
