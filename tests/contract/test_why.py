@@ -179,7 +179,7 @@ async def test_a_full_key(house: House) -> None:
     await house.store.set_key_limit("vip", Limit(max_running=1))
     holder = await house.running("sell", key="vip")
     first, second = await house.submit(key="vip"), await house.submit(key="vip")
-    assert await house.claim() == []
+    assert await house.claim(2) == []
     assert await house.states(first, second) == ["blocked", "blocked"]
     answer = await why(house, second)
     assert answer.reason is Reason.LIMIT
