@@ -131,13 +131,13 @@ TORN = "unexpected EOF on client connection with an open transaction"
 
 
 async def at_it(watch: asyncpg.Connection, crew: list[Process]) -> Process:
-    """The scheduler that is in the middle of firing."""
+    """The scheduler that is in the middle of firing. Whose connection is whose is found out before: afterwards it would
+    be over."""
     while True:
+        owners = {link.laddr.port: each for each in crew for link in psutil.Process(each.pid).net_connections()}
         for row in await watch.fetch(FIRING):
-            for each in crew:
-                ports = {link.laddr.port for link in psutil.Process(each.pid).net_connections()}
-                if row["client_port"] in ports:
-                    return each
+            if row["client_port"] in owners:
+                return owners[row["client_port"]]
 
 
 async def kill_schedulers(server: PostgresServer, processes: Processes, rounds: int) -> None:
