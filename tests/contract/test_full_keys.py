@@ -15,7 +15,7 @@ from headway.model.submission import Dedupe
 from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.postgres.foreign import run_asyncpg
-from headway.store.scripts.gates import HURRIED_STEP
+from headway.store.scripts.gates import BACKLOG_STEP
 from headway.store.scripts.submit import whole
 from headway.store.sql import Lane
 from headway.store.statements import Script, one
@@ -247,7 +247,7 @@ async def test_a_backlog_leaves_the_way_step_by_step_while_others_go_on(house: H
         asked += 1
         if got.retry_in is None:
             break
-    assert asked <= len(backlog) / HURRIED_STEP + 2
+    assert asked <= 2 * len(backlog) / BACKLOG_STEP + 3
     assert await in_the_way(house) == 0
     await house.complete(first)
     assert ids((await house.ask(5)).claims) == [backlog[1]]

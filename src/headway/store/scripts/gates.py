@@ -31,8 +31,6 @@ CALL_STEP = 500
 """How many jobs are called back at one gate at a time."""
 BACKLOG_STEP = 200
 """How many further jobs of a full key one claim moves out of the hot index: whoever comes meanwhile waits for it."""
-HURRIED_STEP = 40
-"""The same of a claim that has found jobs which may start, and which wait for it too."""
 BACKLOG_PAUSE = 0.012
 """Seconds between such steps. They are in nobody's way, and on SQLite others want to write too."""
 
@@ -135,12 +133,15 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
     candidates = yield from _candidates(queue, limit, closed.keys(), since)
     to_the_end = len(candidates) < limit
     end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
-    # With a long walk behind it, a claim only sees whether there is a backlog; with jobs in hand it moves few aside.
+    # With a long walk behind it, and every other time if it has found jobs that may start and wait for it, a claim only
+    # sees whether there is a backlog.
     walked = to_the_end and since == START
-    step = 1 if walked else HURRIED_STEP if to_the_end and candidates else BACKLOG_STEP
+    put_off = to_the_end and bool(candidates) and not walk.put_off
+    step = 1 if walked or put_off else BACKLOG_STEP
     behind = yield from _backlog(queue, closed, end, limit=step)
     more = len(behind) == step
-    aside = {} if walked else behind
+    aside = {} if walked or put_off else behind
+    walk.put_off = put_off and not walked
     rules = {row["id"]: limits.gates_of(queue, row["key"]) for row in candidates}
     wanted = {name: rule for some in rules.values() for name, rule in some.items()}
     gates = yield from _open_gates(wanted | {gate: limits.of_gate(gate) for gate in aside.values()})

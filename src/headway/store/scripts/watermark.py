@@ -37,6 +37,8 @@ class Walk:
 
     def __init__(self, made_at: float) -> None:
         self.made_at = made_at
+        self.put_off = False
+        """Whether the last claim has left it to the next to move some of them aside."""
         self._until = START
         self._full: frozenset[str] = frozenset()
 
