@@ -133,20 +133,16 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
     candidates = yield from _candidates(queue, limit, closed.keys(), since)
     to_the_end = len(candidates) < limit
     end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
-    # With a long walk behind it, and every other time if it has found jobs that may start and wait for it, a claim only
-    # sees whether there is a backlog.
-    walked = to_the_end and since == START
-    put_off = to_the_end and bool(candidates) and not walk.put_off
-    step = 1 if walked or put_off else BACKLOG_STEP
+    # With a long walk behind it, or with jobs in hand that wait for it, a claim only sees whether there is a backlog.
+    put_off = to_the_end and (since == START or bool(candidates)) and walk.may_put_off()
+    step = 1 if put_off else BACKLOG_STEP
     behind = yield from _backlog(queue, closed, end, limit=step)
-    more = len(behind) == step
-    aside = {} if walked or put_off else behind
-    walk.put_off = put_off and not walked
+    more, aside = len(behind) == step, {} if put_off else behind
     rules = {row["id"]: limits.gates_of(queue, row["key"]) for row in candidates}
     wanted = {name: rule for some in rules.values() for name, rule in some.items()}
     gates = yield from _open_gates(wanted | {gate: limits.of_gate(gate) for gate in aside.values()})
     gates[queue_gate(queue)] = own
-    passed, met = _let_through({job_id: [*names, queue_gate(queue)] for job_id, names in rules.items()}, gates)
+    passed, met = _let_through({job_id: list(names) for job_id, names in rules.items()}, queue_gate(queue), gates)
     yield many("move_gates", [(name, gate.ahead) for name, gate in gates.items()])
     yield from _block(met | aside)
     called = yield from _call_at({gate: gates[gate] for gate in aside.values() if gates[gate].room})
@@ -161,8 +157,9 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
     return passed
 
 
-def _let_through(gates_of: dict[UUID, list[str]], gates: dict[str, Gate]) -> tuple[Passed, dict[UUID, str]]:
-    """The jobs, in their order, that pass all of their gates; and the others, each with the full one that it meets."""
+def _let_through(gates_of: dict[UUID, list[str]], own: str, gates: dict[str, Gate]) -> tuple[Passed, dict[UUID, str]]:
+    """The jobs, in their order, that pass all of their keys' gates; and the others, each with the full one that it
+    meets. There are no more of them than the queue's `own` has room for."""
     passed, met = Passed([], []), {}
     for job_id, names in gates_of.items():
         full = next((name for name in names if gates[name].room == 0), None)
@@ -170,7 +167,7 @@ def _let_through(gates_of: dict[UUID, list[str]], gates: dict[str, Gate]) -> tup
             met[job_id] = full
             continue
         passed.job_ids.append(job_id)
-        for name in names:
+        for name in (*names, own):
             gates[name].let_through()
             if gates[name].counts_running:
                 passed.slots.append((name, job_id))
