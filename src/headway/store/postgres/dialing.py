@@ -13,7 +13,8 @@ A pooler is known by its refusal of our settings. One that takes them in silence
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
@@ -98,33 +99,18 @@ class Dialer:
         return await self._through_pooler(patience)
 
     async def _straight(self, patience: float | None) -> Connection:
-        connection: Connection = await asyncpg.connect(
-            self._url,
-            timeout=10,
-            command_timeout=patience,
-            max_cached_statement_lifetime=0,
-            server_settings=SERVER_SETTINGS,
-            connection_class=Connection,
-        )
-        return connection
+        return await self._connect(patience, max_cached_statement_lifetime=0, server_settings=SERVER_SETTINGS)
 
     async def _through_pooler(self, patience: float | None) -> Connection:
-        connection: Connection = await asyncpg.connect(
-            self._url,
-            timeout=10,
-            command_timeout=patience,
-            statement_cache_size=0,
-            server_settings=NAME,
-            connection_class=Connection,
+        return await self._connect(patience, statement_cache_size=0, server_settings=NAME)
+
+    async def _connect(self, patience: float | None, **options: Any) -> Connection:
+        return await asyncpg.connect(
+            self._url, timeout=10, command_timeout=patience, connection_class=Connection, **options
         )
-        return connection
 
 
-class _Statement(NamedTuple):
-    name: str
-
-
-_NOT_ASKED = _Statement("none")
+_NOT_ASKED = SimpleNamespace(name="none")
 """In place of the statement that asks: nothing was sent, so none was lost for it."""
 
 
