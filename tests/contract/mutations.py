@@ -129,6 +129,12 @@ MUTATIONS = {
     "those promoted at a gate have no way past a backlog": Mutation(
         ("due_candidates",), r"j\.gate is not null", NEVER, "test_limits"
     ),
+    "some of the others behind a backlog are taken for all": Mutation(
+        ("due_candidates",), r"count\(\*\) < ", "count(*) <= ", "test_full_keys"
+    ),
+    "others behind a backlog are not looked for between full keys": Mutation(
+        ("due_candidates",), r"> full_\.key", r"\g<0> and false", "test_full_keys"
+    ),
     "slots are not freed": Mutation(("free_slots",), "where ", "where false and ", "test_limits"),
     "a queue's retention is ignored": Mutation(("old_jobs",), r"q\.keep_completed", "null", "test_tending"),
     "a duty is taken from its holder": Mutation(("take_duty",), rf"\S*until <= {NOW}", ALWAYS, "test_tending"),

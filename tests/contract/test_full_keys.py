@@ -15,11 +15,11 @@ from headway.model.submission import Dedupe
 from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.postgres.foreign import run_asyncpg
-from headway.store.scripts.gates import BACKLOG_STEP
+from headway.store.scripts.gates import BACKLOG_STEP, FEW_OTHERS, Limits, choose
 from headway.store.scripts.submit import whole
-from headway.store.scripts.watermark import PUT_OFF
+from headway.store.scripts.watermark import WALK_AGAIN, Walk
 from headway.store.sql import Lane
-from headway.store.statements import Script, one
+from headway.store.statements import Script, Statement, one
 from tests.contract.house import House, accepted, ids
 from tests.contract.test_limits import limit_queue, running_now, submit_many
 
@@ -248,7 +248,7 @@ async def test_a_backlog_leaves_the_way_step_by_step_while_others_go_on(house: H
         asked += 1
         if got.retry_in is None:
             break
-    assert asked <= (PUT_OFF + 1) * (len(backlog) / BACKLOG_STEP + 1)
+    assert asked <= len(backlog) / BACKLOG_STEP + 1
     assert await in_the_way(house) == 0
     await house.complete(first)
     assert ids((await house.ask(5)).claims) == [backlog[1]]
@@ -262,12 +262,74 @@ async def test_a_backlog_leaves_the_way_while_other_keys_fill_and_empty(house: H
     house.clock.advance(60)
     assert len((await house.ask(5)).claims) == 1
     held: dict[str, list[Claim]] = {}
-    for turn in range(2 * (PUT_OFF + 1) * 7):
+    for turn in range(2 * 7):
         key = ("odd", "even")[turn % 2]
         await house.complete(*held.pop(key, []))
         await submit_many(house, 2, key=key)
         held[key] = (await house.ask(5)).claims
     assert await in_the_way(house) <= 2
+
+
+async def backlogs(house: House, *keys: str) -> list[Claim]:
+    """Queues full of jobs of these keys, each with the one that may run (returned); claims have not looked further."""
+    for key in keys:
+        await submit_many(house, 300, key=key)
+        await house.store.set_key_limit(key, Limit(max_running=1))
+    house.clock.advance(60)
+    claims: list[Claim] = []
+    while len(claims) < len(keys):
+        claims += (await house.ask(100)).claims
+    return claims
+
+
+async def test_the_few_others_among_a_backlog_are_found_whatever_their_keys(house: House) -> None:
+    await backlogs(house, "g", "p")
+    behind, first, between, urgent = [
+        await house.submit(key=key, priority=priority) for key, priority in (("z", 0), ("a", 0), ("k", 0), ("q", 5))
+    ]
+    await house.submit(key="b", delay=100)
+    await house.submit(key="c", queue="mail")
+    await house.submit(key="d", hold=True)
+    await house.submit(key="l", expires_in=1)
+    house.clock.advance(WALK_AGAIN + 1)
+    assert ids((await house.ask(3)).claims) == [urgent, behind, first]
+    assert ids((await house.ask(3)).claims) == [between]
+
+
+async def test_of_as_many_others_as_are_no_longer_few_the_most_urgent_come_first(house: House) -> None:
+    for others in (FEW_OTHERS - 1, FEW_OTHERS):
+        await backlogs(house, f"full-{others}")
+        await house.store.submit([house.job(key=f"other-{number:03}") for number in range(others - 1)])
+        last = await house.submit(key="other-999", priority=1)
+        house.clock.advance(WALK_AGAIN + 1)
+        assert ids((await house.ask(1)).claims) == [last]
+        rest = await house.claim(others)
+        assert len(rest) == others - 1
+        await house.complete(*rest)
+
+
+async def test_few_others_are_found_without_a_walk_past_the_backlog(on_postgres: House) -> None:
+    """Whatever the planner knew of the table when the claim's plan was made."""
+    settings = QueueSettings(name="default", key_max_running=1)
+    await on_postgres.store.set_queue(settings)
+    await on_postgres.ask(5)
+    await submit_many(on_postgres, 3000, key="vip")
+    await on_postgres.ask(5)
+    job = await on_postgres.submit(key="single")
+    driver = on_postgres.store._driver
+    assert isinstance(driver, PostgresDriver)
+    seen = "select idx_tup_fetch from pg_stat_xact_user_tables where relname = 'job'"
+    driver._statements["seen"] = Statement("seen", seen, (), ())
+
+    def choose_and_look() -> Script[tuple[list[UUID], int]]:
+        [before] = yield one("seen")
+        passed = yield from choose("default", 5, Limits(queues={"default": settings}), Walk(0))
+        [after] = yield one("seen")
+        return passed.job_ids, after[0] - before[0]
+
+    found, fetched = await driver.run(choose_and_look, Lane.CLAIM)
+    assert found == [job]
+    assert fetched < 3 * BACKLOG_STEP
 
 
 async def test_promoted_jobs_are_found_among_a_backlog(house: House) -> None:

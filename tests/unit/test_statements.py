@@ -77,7 +77,9 @@ def test_jobs_due_later_are_not_walked_over(name: str, schema: sqlite3.Connectio
     plan = [row[3] for row in schema.execute(f"explain query plan {text}", [None] * places)]
     assert [step for step in plan if step.startswith("SCAN headway_") or "SCAN j" in step.replace("json", "")] == []
     assert any("headway_job_ready (queue=? AND rank=?" in step for step in plan)
-    assert not any("TEMP B-TREE" in step for step in plan)
+    assert not any(step.startswith("SEARCH j ") and "headway_job_ready (queue=?)" in step for step in plan)
+    # Keys that are full may be put in order, but no jobs: they are met in theirs.
+    assert sum("TEMP B-TREE" in step for step in plan) == text.count("over (order by value)")
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ CALL_STEP = 500
 """How many jobs are called back at one gate at a time."""
 BACKLOG_STEP = 200
 """How many further jobs of a full key one claim moves out of the hot index: whoever comes meanwhile waits for it."""
+FEW_OTHERS = 200
+"""Up to so many jobs whose keys aren't full are found by their keys, instead of a walk past all of those that are."""
 BACKLOG_PAUSE = 0.012
 """Seconds between such steps. They are in nobody's way, and on SQLite others want to write too."""
 
@@ -133,11 +135,8 @@ def choose(queue: str, limit: int, limits: Limits, walk: Walk) -> Script[Passed]
     candidates = yield from _candidates(queue, limit, closed.keys(), since)
     to_the_end = len(candidates) < limit
     end = (_LAST_RANK, own.read_at) if to_the_end else (candidates[-1]["rank"], candidates[-1]["run_at"])
-    # With a long walk behind it, or with jobs in hand that wait for it, a claim only sees whether there is a backlog.
-    put_off = to_the_end and (since == START or bool(candidates)) and walk.may_put_off()
-    step = 1 if put_off else BACKLOG_STEP
-    behind = yield from _backlog(queue, closed, end, limit=step)
-    more, aside = len(behind) == step, {} if put_off else behind
+    aside = yield from _backlog(queue, closed, end)
+    more = len(aside) == BACKLOG_STEP
     rules = {row["id"]: limits.gates_of(queue, row["key"]) for row in candidates}
     wanted = {name: rule for some in rules.values() for name, rule in some.items()}
     gates = yield from _open_gates(wanted | {gate: limits.of_gate(gate) for gate in aside.values()})
@@ -175,7 +174,9 @@ def _let_through(gates_of: dict[UUID, list[str]], own: str, gates: dict[str, Gat
 
 
 def _candidates(queue: str, limit: int, closed: Set[str], since: datetime) -> Script[list[Row]]:
-    rows = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed), since=since)
+    """A walk from `since` is short; one from the start may lead past any number of jobs of full keys."""
+    few = FEW_OTHERS if since == START and 0 < len(closed) <= FEW_OTHERS else 0
+    rows = yield one("due_candidates", queue=queue, limit=limit, closed=list(closed), since=since, few=few)
     return sorted(rows, key=lambda row: (row["rank"], row["run_at"], row["id"]))[:limit]
 
 
@@ -248,13 +249,15 @@ def _open_gates(limits: dict[str, Limit]) -> Script[dict[str, Gate]]:
     return {row["name"]: Gate(limits[row["name"]], row) for row in rows}
 
 
-def _backlog(queue: str, closed: dict[str, str], end: tuple[int, datetime], limit: int) -> Script[dict[UUID, str]]:
+def _backlog(queue: str, closed: dict[str, str], end: tuple[int, datetime]) -> Script[dict[UUID, str]]:
     """The first jobs of full keys that a claim has walked past until its `end`, each with the very gate that is closed:
     at another of the key's gates nobody would call it."""
     if not closed:
         return {}
     rank, run_at = end
-    rows = yield one("backlog_of_keys", queue=queue, keys=list(closed), limit=limit, to_rank=rank, to_run_at=run_at)
+    rows = yield one(
+        "backlog_of_keys", queue=queue, keys=list(closed), limit=BACKLOG_STEP, to_rank=rank, to_run_at=run_at
+    )
     return {row["id"]: closed[row["key"]] for row in rows}
 
 

@@ -15,9 +15,6 @@ RESCAN = 0.25
 WALK_AGAIN = 2.0
 """The same for a claim that has to walk past many jobs of full keys: that takes it tens of milliseconds."""
 
-PUT_OFF = 2
-"""How many claims in a row may leave a backlog where it is."""
-
 
 class Watermark:
     """The place of the last claimed job of one queue; a new one stands before everything."""
@@ -40,7 +37,6 @@ class Walk:
 
     def __init__(self, made_at: float) -> None:
         self.made_at = made_at
-        self._put_off = 0
         self._until = START
         self._full: frozenset[str] = frozenset()
 
@@ -50,11 +46,6 @@ class Walk:
 
     def move(self, until: datetime, full: Set[str]) -> None:
         self._until, self._full = until, frozenset(full)
-
-    def may_put_off(self) -> bool:
-        """Whether a claim may leave it to the next to move some of them aside: not too often in a row."""
-        self._put_off = (self._put_off + 1) % (PUT_OFF + 1)
-        return self._put_off > 0
 
     def forget(self) -> None:
         self._until, self._full = START, frozenset()

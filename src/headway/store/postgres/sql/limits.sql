@@ -50,14 +50,40 @@ from unnest(:name::text[], :ahead::float8[]) as moved(name, ahead) where g.name 
 -- name: close_gates(name)
 update headway.gate set closed = true where name = any(:name::text[]) and not closed;
 
--- name: due_candidates(; queue, limit, closed, since, now)
+-- name: due_candidates(; queue, limit, closed, since, few, now)
 -- The first due jobs promoted at a gate, and the first of those that became due after `since` and whose key isn't known
 -- to be full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
+-- If, of all that is open, fewer than `few` jobs have a key that isn't full, they are found by their keys: there may be
+-- many of full keys before them. Otherwise, and with `few` = 0, the queue is walked through in its order.
 with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
+full_ as materialized (select key, lead(key) over (order by key) as next from unnest(:closed::text[]) as key),
+others as materialized (
+    select other.id from (
+        (
+            select j.id from headway.job j
+            where j.waiting > 0 and j.key < (select min(full_.key) from full_) order by j.key limit :few::int
+        )
+        union all
+        (
+            select j.id from headway.job j
+            where j.waiting > 0 and j.key > (select max(full_.key) from full_) order by j.key limit :few::int
+        )
+        union all
+        (
+            select amid.id from full_ cross join lateral (
+                select j.id from headway.job j
+                where j.waiting > 0 and j.key > full_.key and j.key < full_.next order by j.key limit :few::int
+            ) amid
+            limit :few::int
+        )
+    ) other
+    limit :few::int
+),
+counted as materialized (select count(*) < :few::int as few from others),
 ranks(rank) as (
     (
         select j.rank from headway.job j
-        where j.waiting = 1 and j.queue = :queue
+        where j.waiting = 1 and j.queue = :queue and not (select counted.few from counted)
           and not exists (select from headway.queue q where q.name = :queue and q.paused)
         order by j.rank limit 1
     )
@@ -76,7 +102,16 @@ promoted as materialized (
     limit :limit::int
     for update of j skip locked
 ),
-others as materialized (
+-- Not `waiting = 1`: with an index for that, a planner that knows little of the table would walk through the queue.
+found as materialized (
+    select j.id, j.key, j.rank, j.run_at from headway.job j cross join clock
+    where j.id = any(array(select others.id from others)) and (select counted.few from counted)
+      and j.waiting + 0 = 1 and j.gate is null and j.queue = :queue and j.run_at <= clock.now
+      and (j.expires_at is null or j.expires_at > clock.now)
+      and not exists (select from headway.queue q where q.name = :queue and q.paused)
+    for update of j skip locked
+),
+met as materialized (
     select picked.id, picked.key, r.rank, picked.run_at from ranks r cross join clock cross join lateral (
         select j.id, j.key, j.run_at from headway.job j
         where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= clock.now
@@ -89,7 +124,9 @@ others as materialized (
     ) picked
     limit :limit::int
 )
-select id, key, rank, run_at from promoted union all select id, key, rank, run_at from others;
+select id, key, rank, run_at from promoted
+union all select id, key, rank, run_at from found
+union all select id, key, rank, run_at from met;
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 update headway.job j

@@ -48,13 +48,32 @@ update headway_gate set tat = :now + cast(:ahead * 1000000 as integer) where nam
 -- name: close_gates(name)
 update headway_gate set closed = 1 where name = :name and not closed;
 
--- name: due_candidates(; queue, limit, closed, since, now)
+-- name: due_candidates(; queue, limit, closed, since, few, now)
 -- The first due jobs promoted at a gate, and the first of those that became due after `since` and whose key isn't known
 -- to be full. The promoted have an index of their own, since they may stand before `since`, among many whose turn hasn't come.
--- The others come in the order of the nested loop, as in `claim_due`.
-with recursive ranks(rank) as (
+-- If, of all that is open, fewer than `few` jobs have a key that isn't full, they are found by their keys: there may be
+-- many of full keys before them. Otherwise, and with `few` = 0, the queue is walked through in its order, which is that
+-- of the nested loop, as in `claim_due`.
+with recursive full_ as materialized (
+    select value as key, lead(value) over (order by value) as next from json_each(:closed)
+),
+others as materialized (
+    select id from (
+        select j.id from headway_job j indexed by headway_job_open_key
+        where j.finished_at is null and j.key < (select min(key) from full_)
+        union all
+        select j.id from headway_job j indexed by headway_job_open_key
+        where j.finished_at is null and j.key > (select max(key) from full_)
+        union all
+        select j.id from full_ cross join headway_job j indexed by headway_job_open_key
+        where j.finished_at is null and j.key > full_.key and j.key < full_.next
+    )
+    limit :few
+),
+counted as materialized (select count(*) < :few as few from others),
+ranks(rank) as (
     select min(rank) from headway_job
-    where waiting = 1 and queue = :queue
+    where waiting = 1 and queue = :queue and not (select few from counted)
       and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
     union all
     select (select min(n.rank) from headway_job n where n.waiting = 1 and n.queue = :queue and n.rank > r.rank)
@@ -67,14 +86,23 @@ promoted as materialized (
       and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
     order by j.rank, j.run_at, j.id limit :limit
 ),
-others as materialized (
+-- Not `waiting = 1`: with an index for that, the planner would walk through the queue.
+found as materialized (
+    select j.id, j.key, j.rank, j.run_at from others cross join headway_job j on j.id = others.id
+    where (select few from counted) and +j.waiting = 1 and j.gate is null and +j.queue = :queue and j.run_at <= :now
+      and (j.expires_at is null or j.expires_at > :now)
+      and not exists (select 1 from headway_queue q where q.name = :queue and q.paused)
+),
+met as materialized (
     select j.id, j.key, j.rank, j.run_at from ranks r cross join headway_job j indexed by headway_job_ready
     where j.waiting = 1 and j.queue = :queue and j.rank = r.rank and j.run_at <= :now and j.run_at > :since
       and (j.expires_at is null or j.expires_at > :now)
       and j.gate is null and j.key not in (select value from json_each(:closed))
     limit :limit
 )
-select id, key, rank, run_at from promoted union all select id, key, rank, run_at from others;
+select id, key, rank, run_at from promoted
+union all select id, key, rank, run_at from found
+union all select id, key, rank, run_at from met;
 
 -- name: claim_jobs(id; lease_id, worker_id, gated, now)
 -- `finished_at` is not touched: it is null in every waiting job.
