@@ -26,8 +26,9 @@ from tests.sim.scripted import Script
 
 T = TypeVar("T")
 
-CATCH_UP = 8.0
-"""Seconds without faults after which schedulers have nothing left to do: a restart, a look, and a wait in between."""
+CATCH_UP = 14.0
+"""Seconds without faults after which schedulers have nothing left to do: one may be frozen for another 2.5 leases, then
+stop as it was told, and be started again 1.5 leases later."""
 LATE = 1.5
 """Seconds by which a schedule may be late then: its turn may have come just before somebody looks."""
 
