@@ -11,8 +11,8 @@ from headway.clock import FakeClock
 from headway.store import make_store
 from headway.store.contract import Store
 from headway.store.scripts.rows import hush
-from headway.worker.lane import Lane
-from headway.worker.wakeups import SHORTEST_TURN, Wakeups
+from headway.worker.lane import AT_ONCE, Lane
+from headway.worker.wakeups import LONGEST_TURN, SHORTEST_TURN, Wakeups
 
 MAIL = "mail"
 
@@ -68,6 +68,17 @@ def test_of_many_one_after_the_other_answers(store: Store) -> None:
     crew.clock.advance(SHORTEST_TURN * 10)
     assert crew.awake == list(range(11))
     assert all(crew.lanes[number].answers for number in crew.awake)
+
+
+def test_where_claims_take_time_all_but_a_few_answer_as_slowly(store: Store) -> None:
+    crew = Crew(store, FakeClock(), size=100)
+    for lane in crew.lanes:
+        lane.claim_time = 1.0
+    crew.ring(MAIL)
+    crew.clock.advance(SHORTEST_TURN * AT_ONCE)
+    assert crew.awake == list(range(AT_ONCE))
+    crew.clock.advance(LONGEST_TURN * 10)
+    assert crew.awake == list(range(AT_ONCE + 10))
 
 
 def test_the_others_stay_where_they_are_once_all_is_taken(store: Store) -> None:

@@ -26,11 +26,15 @@ RETRY_AFTER = 1.0
 GATHER_SECONDS = 0.01
 AT_ONCE = 8
 """Workers whose claims don't get into each other's way, about."""
-SLOW = 3.0
-"""A claim that takes so many times as long as the quickest one was held up by others."""
+PER_JOB = 0.00002
+"""Seconds that each job adds to a claim, about."""
+SLOW = 2.0
+"""A claim that takes so many times as long as the quickest one, for its jobs, was held up by others."""
 FORGET = 1.02
 """By so much the quickest one is forgotten with each further claim."""
-LONGEST_PAUSE = 0.5
+TURN = 0.15
+"""Seconds for which a worker that gives way leaves the store to others, for each `AT_ONCE` of them, on average."""
+LONGEST_PAUSE = 3.0
 PREFETCH_SECONDS = 0.05
 """Claim ahead only what is likely to begin within this time, so that long jobs are left to idle workers."""
 
@@ -68,7 +72,7 @@ class Lane:
         self.answers = False
         """Woken by such a ring."""
         self.claim_time = 0.0
-        """Seconds that the last claim took."""
+        """Seconds that the last claim took which brought something."""
         self.asking_since: float | None = None
         """When it began to ask the store for jobs, if there has been no answer since."""
         self.parking = Parking()
@@ -90,6 +94,11 @@ class Lane:
         """How many a claim should be for. Small claims cost nearly as much as large ones: where jobs are short, gather
         what will be free within some milliseconds; where they are long, one free slot is reason enough."""
         return max(1, min(self.slots // 2, BATCH // 2, int(self._pace * GATHER_SECONDS)))
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is a job that runs, or is about to."""
+        return bool(self.running or self.waiting)
 
     def next_to_begin(self) -> Attempt | None:
         """The next claimed job, if a slot is free for it."""
@@ -132,9 +141,9 @@ class Lane:
 class Intake:
     """Keeps a lane filled.
 
-    Where many workers draw from one backlog, claims get into each other's way: each walks over what others have just
-    taken. A worker that finds its claims slow leaves the store to the others for a while; eight at a time get as much
-    out of it as a hundred.
+    Where many workers draw from one backlog of short jobs, they get into each other's way: claims walk over what others
+    are just taking, and whoever comes to his turn has to warm up anew. A worker with nothing to do but to wait for a
+    claim that takes long leaves the store to the others for a while: a few at a time get more out of it than a hundred.
     """
 
     def __init__(self, lane: Lane, store: Store, leases: Leases, clock: Clock, claimed: Claimed) -> None:
@@ -144,6 +153,8 @@ class Intake:
         self._leases = leases
         self._clock = clock
         self._quickest = FOREVER
+        self._goes_on = False
+        self._held_up = False
 
     @property
     def worthwhile(self) -> bool:
@@ -171,8 +182,7 @@ class Intake:
             return [], RETRY_AFTER
         lane.asking_since = None
         now = self._clock.monotonic()
-        lane.claim_time = now - asked_at
-        self._quickest = min(lane.claim_time, self._quickest * FORGET)
+        self._judge(now - asked_at, len(got.claims), full=len(got.claims) == asked)
         lane.measure(now)
         self._claimed(lane.queue, got.waited)
         attempts = self._take(got.claims, want.lease_id, asked_at + ttl)
@@ -182,10 +192,19 @@ class Intake:
 
     def gives_way(self, crowd: int, random: Random) -> float:
         """Seconds until the next claim, for the sake of others."""
-        slow = self._lane.claim_time - SLOW * self._quickest
-        if crowd <= AT_ONCE or slow <= 0:
+        if crowd <= AT_ONCE or not self._held_up:
             return 0.0
-        return min(2 * random() * slow * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
+        return random() * min(2 * TURN * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
+
+    def _judge(self, took: float, jobs: int, *, full: bool) -> None:
+        """Whether others hold this worker up: it has waited long for one claim after another, with nothing else to do.
+        The first one after a rest doesn't tell what its jobs are like."""
+        expected = self._quickest + jobs * PER_JOB
+        self._held_up = self._goes_on and not self._lane.busy and took > SLOW * expected
+        self._goes_on = full
+        if jobs:
+            self._lane.claim_time = took
+            self._quickest = min(took, self._quickest * FORGET)
 
     def _take(self, claims: Sequence[Claim], lease_id: UUID, deadline: float) -> list[Attempt]:
         if not claims:

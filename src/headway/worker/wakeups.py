@@ -3,8 +3,8 @@
 Rings may be lost, late or too many. What is claimed decides; a look every second is the net under all of them.
 
 A ring of the store is heard by all workers at once. Where there are many, each lets a moment pass that it has drawn by
-lot, as long as all their claims one after another would take: the first to ask takes what there is. If that was all,
-its claim tells the others to stay where they are; if not, one after the other joins in.
+lot: the first to ask takes what there is. If that was all, its claim tells the others to stay where they are; if not, a
+few join in at once, and the others one after another, as claims take time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from headway.model.retry import Random
 from headway.observe.logs import get_logger
 from headway.store.contract import Store
 from headway.store.scripts.rows import HUSH, hushed, later
-from headway.worker.lane import Lane
+from headway.worker.lane import AT_ONCE, Lane
 
 LOOK_AFTER = 0.05
 """Seconds after a claim until the worker asks when the next job is due."""
-SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
-"""Seconds that each worker more may have to answer a ring."""
+SHORTEST_TURN, LONGEST_TURN = 0.001, 0.025
+"""Seconds that each worker more may have to answer a ring: the first few, and the others at most."""
 LATER = later("")
 
 log = get_logger("headway.worker")
@@ -125,8 +125,13 @@ class Wakeups:
         if self.crowd == 1 or not lane.idle:
             self._due(lane)
         elif lane.answer is None:
-            share = min(max(lane.claim_time, SHORTEST_TURN), LONGEST_TURN)
-            lane.answer = self._clock.call_later(self._random() * share * self.crowd, lambda: self._answer(lane))
+            lane.answer = self._clock.call_later(self._lot(lane.claim_time), lambda: self._answer(lane))
+
+    def _lot(self, turn: float) -> float:
+        """Seconds until this worker answers, where a claim took so long last time."""
+        number = self._random() * self.crowd
+        turn = min(max(turn, SHORTEST_TURN), LONGEST_TURN)
+        return min(number, AT_ONCE) * SHORTEST_TURN + max(number - AT_ONCE, 0.0) * turn
 
     def _answer(self, lane: Lane) -> None:
         lane.answer, lane.answers = None, True
