@@ -22,7 +22,7 @@ from headway.model.submission import Submission
 from headway.model.when import When
 from headway.store.contract import Schedules
 from headway.store.scripts.schedules import Draft, Found, ScheduleFilter, ScheduleRecord, Unreadable
-from headway.store.scripts.watermark import NO_ID
+from headway.store.scripts.walk import NO_ID
 
 _CREATED = datetime.fromisoformat("2000-01-01T00:00:00+00:00")
 _ELSEWHERE = {

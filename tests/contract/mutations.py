@@ -58,6 +58,29 @@ MUTATIONS = {
     "a claim starts behind the first job that it finds": Mutation(
         ("claim_due",), r">= \(r\.run_at", "> (r.run_at", "test_store_claim", dialects=("postgres",)
     ),
+    "a claim never looks from the start again": Mutation(
+        ("claim_due",),
+        r"latest\.scanned_at > clock\.now - clock\.patience",
+        "true",
+        "test_marks",
+        dialects=("postgres",),
+    ),
+    "a claim that goes on from a place makes it a new one": Mutation(
+        ("claim_due",), r"clock\.now, mark\.scanned_at", "clock.now, clock.now", "test_marks", dialects=("postgres",)
+    ),
+    "a claim goes on where one of another queue ended": Mutation(
+        ("claim_due",), r"l\.queue = \S+ and", "", "test_marks", dialects=("postgres",)
+    ),
+    "a claim that has taken all leaves a place behind": Mutation(
+        ("claim_due",),
+        r"case when cardinality\(taken\.jobs\) = \S+ then (\S+) end",
+        r"\1",
+        "test_marks",
+        dialects=("postgres",),
+    ),
+    "a claim does not say that it has not looked from the start": Mutation(
+        ("claim_due",), r"mark\.rank > -32768 as", "false as", "test_marks", dialects=("postgres",)
+    ),
     "a claim ignores that the queue is paused": Mutation(("claim_due",), r"q\.paused", "false", "test_store_claim"),
     "a claim under limits ignores that the queue is paused": Mutation(
         ("due_candidates",), r"q\.paused", "false", "test_store_claim"

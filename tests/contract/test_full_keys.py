@@ -17,7 +17,7 @@ from headway.store.postgres.driver import PostgresDriver
 from headway.store.postgres.foreign import run_asyncpg
 from headway.store.scripts.gates import BACKLOG_STEP, FEW_OTHERS, Limits, choose
 from headway.store.scripts.submit import whole
-from headway.store.scripts.watermark import WALK_AGAIN, Walk
+from headway.store.scripts.walk import WALK_AGAIN, Walk
 from headway.store.sql import Lane
 from headway.store.statements import Script, Statement, one
 from tests.contract.house import House, accepted, ids

@@ -30,7 +30,6 @@ from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import AT_REST, PostgresDriver
 from headway.store.scripts import work
 from headway.store.scripts.rows import hush
-from headway.store.scripts.watermark import Watermark
 from headway.store.scripts.work import Claimed, Want
 from headway.store.sql import Lane
 from headway.store.statements import Query, Script, Statement, load, one
@@ -150,7 +149,7 @@ async def test_plans_made_on_an_empty_table_stay_index_scans(on_postgres: House)
     want = Want(worker_id=on_postgres.worker.id, queue="default", limit=10, lease_id=lease, ttl=30)
 
     def claim_and_look() -> Script[tuple[Claimed, int, int]]:
-        claimed = yield from work.claim(want, Watermark(0))
+        claimed = yield from work.claim(want)
         [row] = yield one("seen")
         return claimed, row["seq_tup_read"], row["idx_tup_fetch"]
 

@@ -323,7 +323,7 @@ def test_no_statement_takes_what_fills_up_its_batch_for_a_row() -> None:
 LISTEN = """
 import asyncio, sys, time
 from headway.clock import SystemClock
-from headway.store.scripts.watermark import START
+from headway.store.scripts.walk import START
 from headway.store.sqlite import SqliteDriver
 
 async def main():

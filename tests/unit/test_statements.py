@@ -22,7 +22,7 @@ ONLY_POSTGRES = {"server_facts", "lacking_rights", "long_transactions", "table_s
 """What a server can tell about itself; a file is looked at in other ways."""
 LACKING_IN_SQLITE = {
     # No dead rows lie in the way of the next claim.
-    "claim_due": {"ttl", "after_rank", "after_run_at", "after_id", "hush"},
+    "claim_due": {"ttl", "rescan", "hush"},
     # Open jobs are found by their key in an index, held ones too.
     "hold_lease": {"keys"},
 }

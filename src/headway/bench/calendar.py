@@ -14,7 +14,7 @@ from headway.bench.bare import sqlite as bare_sqlite
 from headway.model.job import encode
 from headway.model.schedule import from_body
 from headway.model.submission import Submission
-from headway.store.scripts.watermark import NO_ID
+from headway.store.scripts.walk import NO_ID
 from headway.store.sqlite.rows import microseconds
 
 COLUMNS = ("id", "name", "record", "template", "next_at", "due_at", "updated_at")

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
 from headway.clock import Clock, sleep
@@ -30,7 +29,7 @@ from headway.store.scheduling import SqlSchedules
 from headway.store.scripts import cancel, change, figures, gates, output, settings, submit, tend, views, work
 from headway.store.scripts.cancel import Verdict
 from headway.store.scripts.news import WATCH_EVERY, WATCH_TERM, WATCHED
-from headway.store.scripts.watermark import NO_ID, RESCAN, WALK_AGAIN, Walk, Watermark
+from headway.store.scripts.walk import NO_ID, WALK_AGAIN, Walk
 from headway.store.statements import Script, many, one
 
 __all__ = ["Driver", "Lane", "SqlStore"]
@@ -49,7 +48,8 @@ class SqlStore(SqlViews, SqlSchedules, SqlAccess, SqlVault, SqlAlerts):
     def __init__(self, driver: Driver, clock: Clock) -> None:
         super().__init__(driver)
         self._clock = clock
-        self._watermarks: dict[str, Watermark] = {}
+        self._rescans: set[str] = set()
+        """Queues whose next claim looks from the start."""
         self._walks: dict[str, Walk] = {}
         self._thorough = 0
         self._limits: gates.Limits | None = None
@@ -103,16 +103,15 @@ class SqlStore(SqlViews, SqlSchedules, SqlAccess, SqlVault, SqlAlerts):
             return await self._driver.run(
                 lambda: work.claim_limited(want, limits, walk), Lane.CLAIM, again=lambda: work.claim_again(want)
             )
-        watermark = self._watermark(want.queue)
-        from_start = watermark.fresh
+        rescan = want.queue in self._rescans
         claimed = await self._driver.run(
-            lambda: work.claim(want, watermark), Lane.CLAIM, again=lambda: work.claim_again(want), single=True
+            lambda: work.claim(want, rescan=rescan), Lane.CLAIM, again=lambda: work.claim_again(want), single=True
         )
-        if len(claimed.claims) == want.limit:
-            return claimed
-        self._watermarks.pop(want.queue, None)
-        # Fewer than asked for, behind the mark: there may be more before it.
-        return claimed if from_start else msgspec.structs.replace(claimed, retry_in=0.0)
+        if claimed.retry_in is None:
+            self._rescans.discard(want.queue)
+        else:
+            self._rescans.add(want.queue)
+        return claimed
 
     async def peek(self, queues: Sequence[str]) -> dict[str, float]:
         def script() -> Script[dict[str, float]]:
@@ -275,14 +274,6 @@ class SqlStore(SqlViews, SqlSchedules, SqlAccess, SqlVault, SqlAlerts):
             self._limits = await self._driver.run(settings.limits, Lane.CLAIM)
             self._limits_read_at = now
         return self._limits
-
-    def _watermark(self, queue: str) -> Watermark:
-        """Where the queue's last claim ended, or the start again when that is too long ago."""
-        now = self._clock.monotonic()
-        mark = self._watermarks.get(queue)
-        if mark is None or now - mark.made_at > RESCAN:
-            mark = self._watermarks[queue] = Watermark(now)
-        return mark
 
     def _walk(self, queue: str) -> Walk:
         """How far claims under limits have looked through the queue, not longer than `WALK_AGAIN` ago."""

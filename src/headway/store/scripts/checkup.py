@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway.model.limits import Retention
 from headway.model.overview import Stuck, Upkeep
-from headway.store.scripts.watermark import NO_ID
+from headway.store.scripts.walk import NO_ID
 from headway.store.statements import Script, one
 
 STUCK_LIMIT = 20

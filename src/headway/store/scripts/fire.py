@@ -20,7 +20,7 @@ from headway.observe.logs import get_logger
 from headway.store.scripts import alerts, ledger, submit
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.submit import Answer
-from headway.store.scripts.watermark import NO_ID
+from headway.store.scripts.walk import NO_ID
 from headway.store.statements import Row, Script, many, one
 
 BROKEN_WAIT = timedelta(seconds=60)

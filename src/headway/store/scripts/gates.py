@@ -22,7 +22,7 @@ from headway.model.limits import Limit, QueueSettings, Rate
 from headway.model.states import State
 from headway.store.scripts.news import STORE, changes_of, tell
 from headway.store.scripts.rows import ids
-from headway.store.scripts.watermark import START, Walk
+from headway.store.scripts.walk import START, Walk
 from headway.store.statements import Row, Script, many, one
 
 _SEPARATOR = "\t"

@@ -18,7 +18,7 @@ from headway.store.scripts import fire, ledger, submit, vault
 from headway.store.scripts.fire import read_schedule, read_template
 from headway.store.scripts.ledger import Line
 from headway.store.scripts.rows import ids
-from headway.store.scripts.watermark import NO_ID
+from headway.store.scripts.walk import NO_ID
 from headway.store.statements import Row, Script, many, one
 
 COUNTED = 100_000

@@ -15,7 +15,7 @@ from headway.model.states import Outcome, State
 from headway.store.scripts import alerts, gates, settle
 from headway.store.scripts.news import change_of, changes_of, tell
 from headway.store.scripts.rows import attempt_row, ids
-from headway.store.scripts.watermark import NO_ID
+from headway.store.scripts.walk import NO_ID
 from headway.store.statements import Row, Script, many, one
 
 DUTIES = "duties"

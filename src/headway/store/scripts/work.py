@@ -14,7 +14,7 @@ from headway.model.submission import INLINE_LIMIT
 from headway.model.worker import WorkerInfo
 from headway.store.scripts import alerts, gates, settle
 from headway.store.scripts.rows import attempt_row, hush, ids, later
-from headway.store.scripts.watermark import Walk, Watermark
+from headway.store.scripts.walk import Walk
 from headway.store.statements import Row, Script, many, one
 
 
@@ -49,8 +49,9 @@ class Renewal(msgspec.Struct, frozen=True):
     """How many workers there are, where it matters."""
 
 
-def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
-    """The most urgent due jobs, held by one new lease; where the dialect can, in one statement."""
+def claim(want: Want, *, rescan: bool = False) -> Script[Claimed]:
+    """The most urgent due jobs, held by one new lease; where the dialect can, in one statement, which goes on where
+    others have ended. If that brings fewer than asked for, there may be more before that place: ask for a `rescan`."""
     rows = yield one(
         "claim_due",
         queue=want.queue,
@@ -58,15 +59,15 @@ def claim(want: Want, watermark: Watermark) -> Script[Claimed]:
         lease_id=want.lease_id,
         worker_id=want.worker_id,
         ttl=want.ttl,
-        after_rank=watermark.rank,
-        after_run_at=watermark.run_at,
-        after_id=watermark.id,
-        # Behind a mark it may not see all.
-        hush=hush(want.queue, want.worker_id) if want.hush and watermark.fresh else None,
+        rescan=rescan,
+        hush=hush(want.queue, want.worker_id) if want.hush else None,
     )
+    behind = bool(rows) and rows[0]["behind"]
+    rows = rows if rows and rows[0][0] else []
     if rows and not rows[0]["leased"]:
         yield from _hold(want, rows)
-    return _in_order(want, rows, watermark)
+    claimed = _in_order(want, rows)
+    return msgspec.structs.replace(claimed, retry_in=0.0) if behind and len(rows) < want.limit else claimed
 
 
 def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claimed]:
@@ -255,11 +256,9 @@ def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
         )
 
 
-def _in_order(want: Want, rows: Sequence[Row], watermark: Watermark | None = None) -> Claimed:
+def _in_order(want: Want, rows: Sequence[Row]) -> Claimed:
     """RETURNING promises no order. By position: this is done for every claimed row."""
     ordered = sorted(rows, key=_ORDER)
-    if ordered and watermark is not None:
-        watermark.move(ordered[-1])
     shared = (want.lease_id, want.queue)
     claims = [Claim(*(row[:_CLAIM_FIELDS] + shared)) for row in ordered]
     return Claimed(claims, [row[_WAITED] for row in ordered])

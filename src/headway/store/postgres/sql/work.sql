@@ -1,17 +1,39 @@
--- name: claim_due(; queue, limit, lease_id, worker_id, ttl, after_rank, after_run_at, after_id, hush, now)
+-- name: claim_due(; queue, limit, lease_id, worker_id, ttl, rescan, hush, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
--- cost nothing; the walk starts behind the watermark (after_*), so that rows claimed before cost nothing either. The
--- probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
--- The lease is part of the statement: one round trip instead of four.
+-- cost nothing. The walk starts where the furthest of the last claims ended, whoever made it, so that rows claimed before
+-- cost nothing either, however long somebody's old snapshot keeps their remains. What was put before that place is seen by
+-- a walk from the start, which a claim makes 150 to 300 ms after the last such one (by lot: one is enough, and many may be
+-- about to claim), or with `rescan`.
+-- The probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
+-- The lease is part of the statement: one round trip instead of four. `behind`: the walk was not from the start. Where
+-- nothing was claimed, this stands in a row of its own.
 -- There is no ORDER BY on the outer level: it would sort all ranks before the limit. The nested loop yields in order.
-with recursive clock as materialized (select coalesce(:now::timestamptz, now()) as now),
+with recursive clock as materialized (
+    select coalesce(:now::timestamptz, now()) as now, interval '150 ms' * (1 + random()) as patience
+),
+mark as materialized (
+    select place.rank, place.run_at, place.id, place.scanned_at from clock cross join lateral (
+        select latest.last_rank as rank, latest.last_run_at as run_at, latest.last_id as id, latest.scanned_at
+        from (
+            select l.last_rank, l.last_run_at, l.last_id, l.scanned_at from headway.lease l
+            where l.queue = :queue::text and l.marked_at > clock.now - clock.patience and not :rescan::boolean
+            order by l.marked_at desc limit 8
+        ) latest
+        where latest.scanned_at > clock.now - clock.patience
+        union all
+        select (-32768)::smallint, '-infinity', '00000000-0000-0000-0000-000000000000'::uuid, clock.now
+    ) place
+    order by place.rank desc, place.run_at desc, place.id desc limit 1
+),
 ranks(rank, run_at, id) as (
     (
-        select j.rank, j.run_at, j.id from headway.job j
-        where j.waiting = 1 and j.queue = :queue::text
-          and (j.rank, j.run_at, j.id) > (:after_rank::smallint, :after_run_at::timestamptz, :after_id::uuid)
-          and not exists (select from headway.queue q where q.name = :queue::text and q.paused)
-        order by j.rank, j.run_at, j.id limit 1
+        select first.rank, first.run_at, first.id from mark cross join lateral (
+            select j.rank, j.run_at, j.id from headway.job j
+            where j.waiting = 1 and j.queue = :queue::text
+              and (j.rank, j.run_at, j.id) > (mark.rank, mark.run_at, mark.id)
+              and not exists (select from headway.queue q where q.name = :queue::text and q.paused)
+            order by j.rank, j.run_at, j.id limit 1
+        ) first
     )
     union all
     select next.rank, next.run_at, next.id from ranks r cross join lateral (
@@ -43,20 +65,24 @@ claimed as (
               j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
               date_part('epoch', clock.now - j.run_at) as waited
 ),
+-- Only a claim that got all it asked for has left more, which others go on with.
 leased as (
-    insert into headway.lease (id, worker_id, until, jobs, keys)
-    select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second',
-           array_agg(claimed.id), array_agg(claimed.key)
-    from claimed, clock group by clock.now
+    insert into headway.lease (id, worker_id, until, jobs, keys, queue, marked_at, scanned_at, last_rank, last_run_at, last_id)
+    select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second', taken.jobs, taken.keys,
+           case when cardinality(taken.jobs) = :limit::int then :queue::text end, clock.now, mark.scanned_at,
+           last.rank, last.due, last.id
+    from clock cross join mark
+    cross join (select array_agg(claimed.id) as jobs, array_agg(claimed.key) as keys from claimed) taken
+    cross join (select rank, due, id from claimed order by rank desc, due desc, id desc limit 1) last
 ),
 -- Whoever took the last one tells the others, who have heard the same ring and are about to ask.
 hushed as materialized (
-    select count(pg_notify('headway_wake', :hush::text)) from (select count(*) as jobs from claimed) taken
-    where :hush::text is not null and taken.jobs between 1 and :limit::int - 1
+    select count(pg_notify('headway_wake', :hush::text)) from (select count(*) as jobs from claimed) taken cross join mark
+    where :hush::text is not null and taken.jobs between 1 and :limit::int - 1 and mark.rank = -32768
 )
-select id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id, traceparent,
-       null as key, rank, due, waited, true as leased
-from claimed, hushed;
+select claimed.id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id, traceparent,
+       null as key, claimed.rank, due, waited, true as leased, mark.rank > -32768 as behind
+from mark cross join hushed left join claimed on true;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, keys, now)
 insert into headway.lease (id, worker_id, until, jobs, keys)

@@ -22,7 +22,7 @@ where id in (
     limit :limit
 )
 returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at as due, (:now - run_at) / 1e6 as waited, 0 as leased;
+          traceparent, key, rank, run_at as due, (:now - run_at) / 1e6 as waited, 0 as leased, 0 as behind;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, now)
 insert into headway_lease (id, worker_id, until, jobs)

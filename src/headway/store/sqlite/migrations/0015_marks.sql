@@ -1,0 +1,2 @@
+-- On PostgreSQL this step lets a claim start where the last one of any worker has ended. Here no remains of rows that were
+-- claimed before lie in its way, so there is nothing to do; the numbers stay side by side.

@@ -1,0 +1,103 @@
+"""Where a claim on PostgreSQL begins: behind what was claimed before, by whomever; its remains may lie there."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from headway.store.postgres.driver import PostgresDriver
+from headway.store.scripts import work
+from headway.store.scripts.work import Claimed, Want
+from headway.store.sql import Lane
+from headway.store.statements import Script, Statement, one
+from tests.contract.house import House, ids
+from tests.contract.test_limits import submit_many
+
+
+@pytest.fixture
+async def other(on_postgres: House) -> House:
+    """Another process at the same store."""
+    return await on_postgres.second()
+
+
+async def read_by_a_claim(house: House, limit: int) -> tuple[Claimed, int]:
+    """What a claim brings, and how many entries of the index of due jobs it has read."""
+    driver = house.store._driver
+    assert isinstance(driver, PostgresDriver)
+    seen = "select pg_stat_get_xact_tuples_returned('headway.job_ready'::regclass)"
+    driver._statements["seen"] = Statement("seen", seen, (), ())
+    want = Want(worker_id=house.worker.id, queue="default", limit=limit, lease_id=house.new_id(), ttl=30)
+
+    def claim_and_look() -> Script[tuple[Claimed, int]]:
+        [before] = yield one("seen")
+        claimed = yield from work.claim(want)
+        [after] = yield one("seen")
+        return claimed, after[0] - before[0]
+
+    return await driver.run(claim_and_look, Lane.CLAIM)
+
+
+async def test_a_claim_goes_on_where_that_of_another_worker_ended(
+    on_postgres: House, other: House, migrated_url: str
+) -> None:
+    """While somebody's snapshot is older than the claims, their remains can't be cleared away."""
+    jobs = await submit_many(on_postgres, 2020)
+    backup = await asyncpg.connect(migrated_url)
+    await backup.execute("begin isolation level repeatable read; select 1 from headway.job limit 1")
+    for _ in range(4):
+        assert len((await on_postgres.ask(500)).claims) == 500
+    claimed, read = await read_by_a_claim(other, 10)
+    assert ids(claimed.claims) == jobs[2000:2010]
+    assert read < 100
+    on_postgres.clock.advance(0.31)
+    claimed, read = await read_by_a_claim(other, 10)
+    assert ids(claimed.claims) == jobs[2010:2020]
+    assert read > 2000, "it has looked from the start, or the above tells nothing"
+    await backup.close()
+
+
+async def test_a_job_put_before_that_place_is_found_in_time(on_postgres: House, other: House) -> None:
+    jobs = await submit_many(on_postgres, 30)
+    await on_postgres.ask(5)
+    urgent = await on_postgres.submit(priority=1)
+    assert ids((await other.ask(5)).claims) == jobs[5:10]
+    on_postgres.clock.advance(0.14)
+    assert ids((await other.ask(5)).claims) == jobs[10:15], "going on from there does not make the place a new one"
+    on_postgres.clock.advance(0.17)
+    assert ids((await other.ask(5)).claims) == [urgent, *jobs[15:19]]
+
+
+async def test_a_claim_that_finds_too_few_behind_that_place_looks_again_from_the_start(
+    on_postgres: House, other: House
+) -> None:
+    jobs = await submit_many(on_postgres, 7)
+    await on_postgres.ask(5)
+    urgent = await on_postgres.submit(priority=1)
+    short = await other.ask(5)
+    assert (ids(short.claims), short.retry_in) == (jobs[5:], 0.0)
+    again = await other.ask(5)
+    assert (ids(again.claims), again.retry_in) == ([urgent], None)
+
+
+async def test_a_claim_that_finds_nothing_behind_that_place_looks_again_from_the_start(
+    on_postgres: House, other: House
+) -> None:
+    await submit_many(on_postgres, 5)
+    await on_postgres.ask(5)
+    urgent = await on_postgres.submit(priority=1)
+    assert ((await other.ask(5)).claims, (await on_postgres.ask(5)).retry_in) == ([], 0.0)
+    assert ids((await other.ask(5)).claims) == [urgent]
+
+
+async def test_every_queue_has_its_own_place(on_postgres: House, other: House) -> None:
+    await submit_many(on_postgres, 10)
+    elsewhere = await submit_many(on_postgres, 10, queue="mail", priority=1)
+    await on_postgres.ask(5)
+    assert ids((await other.ask(5, queue="mail")).claims) == elsewhere[:5]
+
+
+async def test_a_claim_that_took_all_leaves_no_place(on_postgres: House, other: House) -> None:
+    await submit_many(on_postgres, 3)
+    assert (await on_postgres.ask(5)).retry_in is None
+    urgent = await on_postgres.submit(priority=1)
+    assert ids((await other.ask(5)).claims) == [urgent]
