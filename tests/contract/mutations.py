@@ -65,6 +65,9 @@ MUTATIONS = {
         "test_marks",
         dialects=("postgres",),
     ),
+    "a claim goes on from a place of the future": Mutation(
+        ("claim_due",), r"and clock\.now \+ clock\.patience", "and 'infinity'", "test_marks", dialects=("postgres",)
+    ),
     "a claim that goes on from a place makes it a new one": Mutation(
         ("claim_due",), r"clock\.now, mark\.scanned_at", "clock.now, clock.now", "test_marks", dialects=("postgres",)
     ),

@@ -89,6 +89,14 @@ async def test_a_claim_that_finds_nothing_behind_that_place_looks_again_from_the
     assert ids((await other.ask(5)).claims) == [urgent]
 
 
+async def test_a_place_is_forgotten_when_the_clock_is_set_back(on_postgres: House, other: House) -> None:
+    await submit_many(on_postgres, 30)
+    await on_postgres.ask(5)
+    on_postgres.clock.step_wall(-3600)
+    urgent = await on_postgres.submit(priority=1)
+    assert (await other.ask(1)).claims[0].id == urgent
+
+
 async def test_every_queue_has_its_own_place(on_postgres: House, other: House) -> None:
     await submit_many(on_postgres, 10)
     elsewhere = await submit_many(on_postgres, 10, queue="mail", priority=1)

@@ -3,7 +3,7 @@
 -- cost nothing. The walk starts where the furthest of the last claims ended, whoever made it, so that rows claimed before
 -- cost nothing either, however long somebody's old snapshot keeps their remains. What was put before that place is seen by
 -- a walk from the start, which a claim makes 150 to 300 ms after the last such one (by lot: one is enough, and many may be
--- about to claim), or with `rescan`.
+-- about to claim), or with `rescan`. Places of the future were left by claims before the clock was set back.
 -- The probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
 -- The lease is part of the statement: one round trip instead of four. `behind`: the walk was not from the start. Where
 -- nothing was claimed, this stands in a row of its own.
@@ -16,7 +16,8 @@ mark as materialized (
         select latest.last_rank as rank, latest.last_run_at as run_at, latest.last_id as id, latest.scanned_at
         from (
             select l.last_rank, l.last_run_at, l.last_id, l.scanned_at from headway.lease l
-            where l.queue = :queue::text and l.marked_at > clock.now - clock.patience and not :rescan::boolean
+            where l.queue = :queue::text and not :rescan::boolean
+              and l.marked_at between clock.now - clock.patience and clock.now + clock.patience
             order by l.marked_at desc limit 8
         ) latest
         where latest.scanned_at > clock.now - clock.patience
