@@ -69,7 +69,7 @@ MUTATIONS = {
         ("claim_due",), r"and clock\.now \+ clock\.patience", "and 'infinity'", "test_marks", dialects=("postgres",)
     ),
     "a claim that goes on from a place makes it a new one": Mutation(
-        ("claim_due",), r"clock\.now, mark\.scanned_at", "clock.now, clock.now", "test_marks", dialects=("postgres",)
+        ("claim_due",), r"then mark\.scanned_at", "then ended.at", "test_marks", dialects=("postgres",)
     ),
     "a claim goes on where one of another queue ended": Mutation(
         ("claim_due",), r"l\.queue = \S+ and", "", "test_marks", dialects=("postgres",)

@@ -332,6 +332,9 @@ async def test_workers_learn_how_many_they_are(on_postgres: House) -> None:
     for house, crowd in ((on_postgres, 1), (other, 2), (on_postgres, 2)):
         renewal = await house.store.renew(house.worker, 30, [], held=[])
         assert renewal.crowd == crowd
+    elsewhere = msgspec.structs.replace(other.worker, id=other.new_id(), queues=("mail",))
+    assert (await other.store.renew(elsewhere, 30, [], held=[])).crowd == 1, "it serves other queues"
+    assert (await other.store.renew(other.worker, 30, [], held=[])).crowd == 2
     on_postgres.clock.advance(61)
     assert (await other.store.renew(other.worker, 30, [], held=[])).crowd == 1
 

@@ -42,7 +42,7 @@ class Bench:
     """One lane, filled by claims and emptied at once."""
 
     def __init__(self) -> None:
-        clock = FakeClock()
+        self.clock = clock = FakeClock()
         self.store = SlowStore(clock)
         self.lane = Lane("mail", SLOTS)
         self.intake = Intake(self.lane, self.store, Leases(), clock, Mock())  # type: ignore[arg-type]
@@ -92,8 +92,21 @@ async def test_a_worker_with_jobs_to_run_does_not_give_way(bench: Bench) -> None
 
 
 async def test_the_first_claim_after_a_rest_is_no_reason_to_give_way(bench: Bench) -> None:
-    await bench.turn(jobs=3)
+    await bench.turn(jobs=0)
+    bench.clock.advance(1)
     assert await bench.turn(0.02) == 0.0
+    assert await bench.turn(0.02) > 0.0
+
+
+async def test_a_worker_whose_jobs_take_longer_than_its_claims_does_not_give_way(bench: Bench) -> None:
+    """Whether it has one slot, or many jobs that end together."""
+    for _ in range(3):
+        bench.clock.advance(0.1)
+        assert await bench.turn(0.02) == 0.0
+
+
+async def test_what_was_sat_out_is_not_taken_for_work(bench: Bench) -> None:
+    bench.clock.advance(await bench.turn(0.02))
     assert await bench.turn(0.02) > 0.0
 
 

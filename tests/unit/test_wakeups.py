@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from headway.bus.contract import Doorbell
 from headway.clock import FakeClock
 from headway.store import make_store
 from headway.store.contract import Store
@@ -116,3 +117,13 @@ def test_a_hush_for_another_queue_is_not_for_us(store: Store) -> None:
     crew.ring(hush("other", crew.ids[0]))
     crew.clock.advance(10)
     assert crew.awake == [0, 1]
+
+
+def test_a_lane_that_sits_out_leaves_doorbells_to_others(store: Store) -> None:
+    crew = Crew(store, FakeClock(), size=1)
+    crew.lanes[0].sits_out = True
+    assert not crew.workers[0].rung(Doorbell(queue=MAIL, ids=()))
+    assert crew.lanes[0].deaf
+    crew.lanes[0].sits_out = False
+    assert crew.workers[0].rung(Doorbell(queue=MAIL, ids=()))
+    assert crew.awake == [0]

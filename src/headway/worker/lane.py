@@ -76,8 +76,10 @@ class Lane:
         self.asking_since: float | None = None
         """When it began to ask the store for jobs, if there has been no answer since."""
         self.parking = Parking()
+        self.sits_out = False
+        """Claims nothing for a while, for the sake of others."""
         self.deaf = False
-        """Was too full to answer a doorbell, and hears no more of them until there is room."""
+        """Could not answer a doorbell, and hears no more of them until it can."""
         self._pace = 0.0
         self._begun = 0
         self._paced_at = 0.0
@@ -153,7 +155,7 @@ class Intake:
         self._leases = leases
         self._clock = clock
         self._quickest = FOREVER
-        self._goes_on = False
+        self._answered_at = -FOREVER
         self._held_up = False
 
     @property
@@ -182,7 +184,7 @@ class Intake:
             return [], RETRY_AFTER
         lane.asking_since = None
         now = self._clock.monotonic()
-        self._judge(now - asked_at, len(got.claims), full=len(got.claims) == asked)
+        self._judge(asked_at, now, len(got.claims))
         lane.measure(now)
         self._claimed(lane.queue, got.waited)
         attempts = self._take(got.claims, want.lease_id, asked_at + ttl)
@@ -194,14 +196,18 @@ class Intake:
         """Seconds until the next claim, for the sake of others."""
         if crowd <= AT_ONCE or not self._held_up:
             return 0.0
-        return random() * min(2 * TURN * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
+        pause = random() * min(2 * TURN * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
+        # Not the time of its jobs.
+        self._answered_at += pause
+        return pause
 
-    def _judge(self, took: float, jobs: int, *, full: bool) -> None:
-        """Whether others hold this worker up: it has waited long for one claim after another, with nothing else to do.
-        The first one after a rest doesn't tell what its jobs are like."""
-        expected = self._quickest + jobs * PER_JOB
-        self._held_up = self._goes_on and not self._lane.busy and took > SLOW * expected
-        self._goes_on = full
+    def _judge(self, asked_at: float, now: float, jobs: int) -> None:
+        """Whether others hold this worker up: with nothing to run it has waited for a claim, longer than claims take
+        and than the jobs of the last one gave it to do."""
+        took, ran = now - asked_at, asked_at - self._answered_at
+        slow = took > SLOW * (self._quickest + jobs * PER_JOB)
+        self._held_up = slow and took > ran and not self._lane.busy
+        self._answered_at = now
         if jobs:
             self._lane.claim_time = took
             self._quickest = min(took, self._quickest * FORGET)

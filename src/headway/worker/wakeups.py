@@ -76,9 +76,9 @@ class Wakeups:
         return stop
 
     def rung(self, doorbell: Doorbell) -> bool:
-        """A doorbell of the bus. A lane that is full leaves it to another worker."""
+        """A doorbell of the bus. A lane that is full, or sits out, leaves it to another worker."""
         lane = self._lanes[doorbell.queue]
-        lane.deaf = lane.room <= 0
+        lane.deaf = lane.room <= 0 or lane.sits_out
         if not lane.deaf:
             self._due(lane)
         return not lane.deaf

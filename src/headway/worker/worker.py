@@ -221,7 +221,17 @@ class Worker:
                 await idle(lane, self._clock, wait)
             elif pause := intake.gives_way(self._wakeups.crowd, self._parts.random):
                 self._fill(lane)
-                await sleep(self._clock, pause)
+                await self._sit_out(lane, pause)
+
+    async def _sit_out(self, lane: Lane, pause: float) -> None:
+        """Leave the store, and what is rung for meanwhile, to others."""
+        lane.sits_out = True
+        try:
+            await sleep(self._clock, pause)
+        finally:
+            lane.sits_out = False
+        if lane.deaf:
+            self._hear_again(lane)
 
     def _take(self, lane: Lane, attempts: Sequence[Attempt]) -> None:
         self._held.update(dict.fromkeys(attempts))
@@ -295,11 +305,11 @@ class Worker:
                     attempt.kept()
             lane = together[0].lane
             lane.let_go(together)
-            if lane.deaf:
+            if lane.deaf and not lane.sits_out:
                 self._hear_again(lane)
 
     def _hear_again(self, lane: Lane) -> None:
-        """There is room again: look once, for what was rung meanwhile went to others."""
+        """It can be answered again: look once, for what was rung meanwhile went to others."""
         lane.deaf = False
         lane.wake.set()
         if self._parts.bus is not None:

@@ -32,7 +32,8 @@ CALL_STEP = 500
 BACKLOG_STEP = 200
 """How many further jobs of a full key one claim moves out of the hot index: whoever comes meanwhile waits for it."""
 FEW_OTHERS = 200
-"""Up to so many jobs whose keys aren't full are found by their keys, instead of a walk past all of those that are."""
+"""While fewer jobs than this are open whose keys aren't full, in whatever queue and due whenever, they are found by
+their keys, instead of by a walk past all of those that are."""
 BACKLOG_PAUSE = 0.012
 """Seconds between such steps. They are in nobody's way, and on SQLite others want to write too."""
 

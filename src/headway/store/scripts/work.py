@@ -37,7 +37,7 @@ class Claimed(msgspec.Struct, frozen=True):
     waited: Sequence[float] = ()
     """For how many seconds each had been due."""
     retry_in: float | None = None
-    """When a limit withheld jobs: after how many seconds to ask again."""
+    """When a limit withheld jobs, or not all places were looked at: after how many seconds to ask again."""
 
 
 class Renewal(msgspec.Struct, frozen=True):

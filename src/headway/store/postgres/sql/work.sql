@@ -1,9 +1,9 @@
 -- name: claim_due(; queue, limit, lease_id, worker_id, ttl, rescan, hush, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing. The walk starts where the furthest of the last claims ended, whoever made it, so that rows claimed before
--- cost nothing either, however long somebody's old snapshot keeps their remains. What was put before that place is seen by
--- a walk from the start, which a claim makes 150 to 300 ms after the last such one (by lot: one is enough, and many may be
--- about to claim), or with `rescan`. Places of the future were left by claims before the clock was set back.
+-- cost nothing either, also while somebody's old snapshot keeps their remains. What was put before that place is seen by
+-- a walk from the start, which a claim makes 150 to 300 ms after the end of the last such one (by lot: one is enough, and
+-- many may be about to claim), or with `rescan`. Places of the future were left by claims before the clock was set back.
 -- The probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
 -- The lease is part of the statement: one round trip instead of four. `behind`: the walk was not from the start. Where
 -- nothing was claimed, this stands in a row of its own.
@@ -70,9 +70,11 @@ claimed as (
 leased as (
     insert into headway.lease (id, worker_id, until, jobs, keys, queue, marked_at, scanned_at, last_rank, last_run_at, last_id)
     select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second', taken.jobs, taken.keys,
-           case when cardinality(taken.jobs) = :limit::int then :queue::text end, clock.now, mark.scanned_at,
+           case when cardinality(taken.jobs) = :limit::int then :queue::text end, ended.at,
+           case when mark.rank > -32768 then mark.scanned_at else ended.at end,
            last.rank, last.due, last.id
     from clock cross join mark
+    cross join (select coalesce(:now::timestamptz, clock_timestamp()) as at) ended
     cross join (select array_agg(claimed.id) as jobs, array_agg(claimed.key) as keys from claimed) taken
     cross join (select rank, due, id from claimed order by rank desc, due desc, id desc limit 1) last
 ),
@@ -136,8 +138,11 @@ values (:worker_id::uuid, :name, :host, :pid::int, :queues::json, :slots::int, :
         coalesce(:now::timestamptz, now()), coalesce(:now::timestamptz, now()))
 on conflict (id) do update
 set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots, fires = excluded.fires
+-- Who serves none of the same queues is in nobody's way.
 returning (select 1 + count(*) from headway.worker w where w.slots > 0 and w.id <> :worker_id::uuid
-           and w.seen_at > coalesce(:now::timestamptz, now()) - interval '60 seconds') as crowd;
+           and w.seen_at > coalesce(:now::timestamptz, now()) - interval '60 seconds'
+           and exists (select from json_array_elements_text(w.queues) as served(name)
+                       where served.name in (select json_array_elements_text(:queues::json)))) as crowd;
 
 -- name: drop_worker(; worker_id)
 delete from headway.worker where id = :worker_id::uuid;
