@@ -55,7 +55,13 @@ class Bench:
     async def turn(self, takes: float = 0.002, *, jobs: int = SLOTS) -> float:
         """The pause after a claim whose jobs are done at once."""
         self.lane.let_go(await self.claim(takes, jobs=jobs))
+        self.run(0.0)
         return self.pause()
+
+    def run(self, seconds: float) -> None:
+        """So long the jobs ran that came last."""
+        self.clock.advance(seconds)
+        self.lane.emptied_at = self.clock.monotonic()
 
     def pause(self, crowd: int = CROWD, luck: Callable[[], float] = lambda: 1.0) -> float:
         return self.intake.gives_way(crowd, luck)
@@ -93,7 +99,6 @@ async def test_a_worker_with_jobs_to_run_does_not_give_way(bench: Bench) -> None
 
 async def test_the_first_claim_after_a_rest_is_no_reason_to_give_way(bench: Bench) -> None:
     await bench.turn(jobs=0)
-    bench.clock.advance(1)
     assert await bench.turn(0.02) == 0.0
     assert await bench.turn(0.02) > 0.0
 
@@ -101,7 +106,7 @@ async def test_the_first_claim_after_a_rest_is_no_reason_to_give_way(bench: Benc
 async def test_a_worker_whose_jobs_take_longer_than_its_claims_does_not_give_way(bench: Bench) -> None:
     """Whether it has one slot, or many jobs that end together."""
     for _ in range(3):
-        bench.clock.advance(0.1)
+        bench.run(0.1)
         assert await bench.turn(0.02) == 0.0
 
 

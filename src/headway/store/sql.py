@@ -103,8 +103,7 @@ class SqlStore(SqlViews, SqlSchedules, SqlAccess, SqlVault, SqlAlerts):
             return await self._driver.run(
                 lambda: work.claim_limited(want, limits, walk), Lane.CLAIM, again=lambda: work.claim_again(want)
             )
-        # Who answers a ring looks at all there is, so that it can tell the others when nothing is left.
-        rescan = want.hush or want.queue in self._rescans
+        rescan = want.queue in self._rescans
         claimed = await self._driver.run(
             lambda: work.claim(want, rescan=rescan), Lane.CLAIM, again=lambda: work.claim_again(want), single=True
         )

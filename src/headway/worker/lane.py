@@ -76,6 +76,8 @@ class Lane:
         self.asking_since: float | None = None
         """When it began to ask the store for jobs, if there has been no answer since."""
         self.parking = Parking()
+        self.emptied_at = 0.0
+        """When its last job stopped running."""
         self.sits_out = False
         """Claims nothing for a while, for the sake of others."""
         self.deaf = False
@@ -155,7 +157,8 @@ class Intake:
         self._leases = leases
         self._clock = clock
         self._quickest = FOREVER
-        self._answered_at = -FOREVER
+        self._answered_at = 0.0
+        self._goes_on = False
         self._held_up = False
 
     @property
@@ -185,6 +188,7 @@ class Intake:
         lane.asking_since = None
         now = self._clock.monotonic()
         self._judge(asked_at, now, len(got.claims))
+        self._goes_on, self._answered_at = len(got.claims) == asked, now
         lane.measure(now)
         self._claimed(lane.queue, got.waited)
         attempts = self._take(got.claims, want.lease_id, asked_at + ttl)
@@ -196,18 +200,14 @@ class Intake:
         """Seconds until the next claim, for the sake of others."""
         if crowd <= AT_ONCE or not self._held_up:
             return 0.0
-        pause = random() * min(2 * TURN * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
-        # Not the time of its jobs.
-        self._answered_at += pause
-        return pause
+        return random() * min(2 * TURN * (crowd / AT_ONCE - 1), LONGEST_PAUSE)
 
     def _judge(self, asked_at: float, now: float, jobs: int) -> None:
         """Whether others hold this worker up: with nothing to run it has waited for a claim, longer than claims take
-        and than the jobs of the last one gave it to do."""
-        took, ran = now - asked_at, asked_at - self._answered_at
+        and than the jobs of the last one ran. The first claim after a rest doesn't tell what its jobs are like."""
+        took, ran = now - asked_at, self._lane.emptied_at - self._answered_at
         slow = took > SLOW * (self._quickest + jobs * PER_JOB)
-        self._held_up = slow and took > ran and not self._lane.busy
-        self._answered_at = now
+        self._held_up = self._goes_on and slow and took > ran and not self._lane.busy
         if jobs:
             self._lane.claim_time = took
             self._quickest = min(took, self._quickest * FORGET)

@@ -268,6 +268,8 @@ class Worker:
             self._finisher.add(attempt, move)
         if lane.waiting:
             self._fill(lane)
+        elif not lane.running:
+            lane.emptied_at = self._clock.monotonic()
 
     def give_up(self, claim: Claim) -> None:
         """This job was told to stop long ago, and nothing stops it: it is not to be waited for."""

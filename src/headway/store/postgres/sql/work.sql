@@ -78,10 +78,11 @@ leased as (
     cross join (select array_agg(claimed.id) as jobs, array_agg(claimed.key) as keys from claimed) taken
     cross join (select rank, due, id from claimed order by rank desc, due desc, id desc limit 1) last
 ),
--- Whoever took the last one tells the others, who have heard the same ring and are about to ask.
+-- Whoever took the last one tells the others, who have heard the same ring and are about to ask. What may stand before the
+-- place where it began, it looks for itself at once.
 hushed as materialized (
-    select count(pg_notify('headway_wake', :hush::text)) from (select count(*) as jobs from claimed) taken cross join mark
-    where :hush::text is not null and taken.jobs between 1 and :limit::int - 1 and mark.rank = -32768
+    select count(pg_notify('headway_wake', :hush::text)) from (select count(*) as jobs from claimed) taken
+    where :hush::text is not null and taken.jobs between 1 and :limit::int - 1
 )
 select claimed.id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id, traceparent,
        null as key, claimed.rank, due, waited, true as leased, mark.rank > -32768 as behind
