@@ -7,6 +7,7 @@ import pytest
 
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.scripts import work
+from headway.store.scripts.rows import hush
 from headway.store.scripts.work import Claimed, Want
 from headway.store.sql import Lane
 from headway.store.statements import Script, Statement, one
@@ -87,6 +88,21 @@ async def test_a_claim_that_finds_nothing_behind_that_place_looks_again_from_the
     urgent = await on_postgres.submit(priority=1)
     assert ((await other.ask(5)).claims, (await on_postgres.ask(5)).retry_in) == ([], 0.0)
     assert ids((await other.ask(5)).claims) == [urgent]
+
+
+async def test_who_takes_the_last_jobs_behind_that_place_tells_the_others(on_postgres: House, other: House) -> None:
+    heard: list[str] = []
+    await submit_many(on_postgres, 7)
+    await on_postgres.ask(5)
+    stop = await on_postgres.store.listen(heard.append)
+    heard.clear()
+    want = Want(worker_id=other.worker.id, queue="default", limit=5, lease_id=other.new_id(), ttl=30, hush=True)
+    claimed = await other.store.claim(want)
+    assert (len(claimed.claims), claimed.retry_in) == (2, 0.0)
+    # By the connection that listens: what was rung before comes before its answer.
+    await on_postgres.store.peek(["default"])
+    assert heard == [hush("default", other.worker.id)]
+    stop()
 
 
 async def test_a_place_is_forgotten_when_the_clock_is_set_back(on_postgres: House, other: House) -> None:
