@@ -28,7 +28,7 @@ from headway.store import migrations
 from headway.store.postgres import dialing, postgres_store
 from headway.store.postgres.dialing import SERVER_SETTINGS
 from headway.store.postgres.driver import AT_REST, PostgresDriver
-from headway.store.scripts import work
+from headway.store.scripts import tend, work
 from headway.store.scripts.rows import hush
 from headway.store.scripts.work import Claimed, Want
 from headway.store.sql import Lane
@@ -157,6 +157,42 @@ async def test_plans_made_on_an_empty_table_stay_index_scans(on_postgres: House)
     assert [claim.id for claim in claimed.claims] == [due]
     assert scanned == 0
     assert fetched < 100
+
+
+async def test_vacuum_takes_no_lock_that_stops_others(on_postgres: House, outsider: asyncpg.Connection) -> None:
+    """It would, to give back room at the end of a table: here all of it, since all jobs are gone."""
+    size = "select pg_relation_size('headway.job')"
+    await on_postgres.store.submit([on_postgres.job() for _ in range(2000)])
+    full = await outsider.fetchval(size)
+    await outsider.execute("delete from headway.job")
+    await on_postgres.store.vacuum()
+    assert await outsider.fetchval(size) == full
+
+
+@pytest.mark.parametrize(
+    "duty", [tend.look, lambda: tend.expire(10), lambda: tend.sweep(5.0, 10)], ids=["look", "expire", "sweep"]
+)
+async def test_statistics_of_a_quiet_hour_lead_no_duty_through_the_backlog(
+    on_postgres: House, outsider: asyncpg.Connection, duty: Callable[[], Script[Any]]
+) -> None:
+    """A planner that believes that nothing waits takes the wide indexes of waiting jobs for the cheapest ones."""
+    await on_postgres.store.submit([on_postgres.job() for _ in range(1000)])
+    assert await drain(on_postgres, limit=500) == 1000
+    await outsider.execute("vacuum analyze headway.job")
+    await on_postgres.store.submit([on_postgres.job() for _ in range(1000)])
+    driver = on_postgres.store._driver
+    assert isinstance(driver, PostgresDriver)
+    indexes = "pg_index where indrelid = 'headway.job'::regclass"
+    seen = f"select sum(pg_stat_get_xact_tuples_returned(indexrelid)) from {indexes}"
+    driver._statements["seen"] = Statement("seen", seen, (), ())
+
+    def do_and_look() -> Script[int]:
+        [before] = yield one("seen")
+        yield from duty()
+        [after] = yield one("seen")
+        return int(after[0] - before[0])
+
+    assert await driver.run(do_and_look, Lane.WRITE) < 50
 
 
 @pytest.mark.parametrize(

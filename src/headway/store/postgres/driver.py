@@ -130,12 +130,13 @@ class PostgresDriver(Metered):
     async def vacuum(self) -> None:
         """Claims walk over dead rows until they are vacuumed, and autovacuum comes too late for a busy queue.
 
-        By a connection of its own: on a big table this takes a while, and nothing may wait for it.
+        By a connection of its own: on a big table this takes a while, and nothing may wait for it. Room at the end of a
+        table is kept: it is needed again at once, and to give it back takes a lock that nobody else may hold.
         """
         connection = await self._dialer.dial()
         try:
-            await connection.execute("vacuum (skip_locked) headway.job", timeout=600)
-            await connection.execute("vacuum (skip_locked) headway.lease", timeout=600)
+            for table in ("headway.job", "headway.lease"):
+                await connection.execute(f"vacuum (skip_locked, truncate off) {table}", timeout=600)
         finally:
             await connection.close()
 

@@ -61,18 +61,18 @@ others as materialized (
     select other.id from (
         (
             select j.id from headway.job j
-            where j.waiting > 0 and j.key < (select min(full_.key) from full_) order by j.key limit :few::int
+            where j.waiting + 0 > 0 and j.key < (select min(full_.key) from full_) order by j.key limit :few::int
         )
         union all
         (
             select j.id from headway.job j
-            where j.waiting > 0 and j.key > (select max(full_.key) from full_) order by j.key limit :few::int
+            where j.waiting + 0 > 0 and j.key > (select max(full_.key) from full_) order by j.key limit :few::int
         )
         union all
         (
             select amid.id from full_ cross join lateral (
                 select j.id from headway.job j
-                where j.waiting > 0 and j.key > full_.key and j.key < full_.next order by j.key limit :few::int
+                where j.waiting + 0 > 0 and j.key > full_.key and j.key < full_.next order by j.key limit :few::int
             ) amid
             limit :few::int
         )

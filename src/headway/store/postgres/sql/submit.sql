@@ -87,7 +87,7 @@ select distinct on (found.key) found.key, found.id, found.state, found.run_at, f
 from (
     select w.key, w.id, w.state, w.run_at, w.created_at, w.wait_reason
     from unnest(:key::text[]) as asked(key) cross join lateral (
-        select * from headway.job j where j.key = asked.key and j.waiting > 0 limit 1
+        select * from headway.job j where j.key = asked.key and j.waiting + 0 > 0 limit 1
     ) w
     union all
     select h.key, h.id, h.state, h.run_at, h.created_at, h.wait_reason
@@ -100,7 +100,7 @@ order by found.key, found.created_at, found.id;
 
 -- name: all_open(key)
 select j.key, j.id, j.state, j.run_at, j.created_at, j.wait_reason
-from headway.job j where j.key = any(:key::text[]) and j.waiting > 0
+from headway.job j where j.key = any(:key::text[]) and j.waiting + 0 > 0
 union all
 select j.key, j.id, j.state, j.run_at, j.created_at, j.wait_reason
 from headway.lease l

@@ -138,7 +138,7 @@ where name > :after_name::text order by name limit :limit::int;
 -- name: jobs_of_target(; name, kind, limit)
 -- Waiting ones, and those that somebody holds, which are found by their leases.
 select j.id from (
-    select id from headway.job where waiting > 0 and kind = :kind::text and payload->>'target' = :name::text
+    select id from headway.job where waiting + 0 > 0 and kind = :kind::text and payload->>'target' = :name::text
     union
     select id from headway.job
     where id = any(array(select unnest(jobs) from headway.lease)) and state in ('running', 'cancelling')

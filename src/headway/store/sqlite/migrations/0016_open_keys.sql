@@ -1,0 +1,1 @@
+-- Nothing to do: here every statement names the index that it uses. The numbers stay side by side.
