@@ -65,14 +65,26 @@ MUTATIONS = {
         "test_marks",
         dialects=("postgres",),
     ),
+    "many claims look from the start at once": Mutation(
+        ("claim_due",), r"pg_try_advisory_xact_lock\(.+?, 1\)\)", "true", "test_marks", dialects=("postgres",)
+    ),
+    "many look from the start when the next job is due": Mutation(
+        ("peek",), r"pg_try_advisory_xact_lock\(.+?, 1\)\)", "true", "test_marks", dialects=("postgres",)
+    ),
+    "whether a job is due is asked from the start": Mutation(
+        ("peek",), r"on first\.run_at <= clock\.now", "on false", "test_marks", dialects=("postgres",)
+    ),
+    "a long look from the start is followed by the next": Mutation(
+        ("claim_due",), r"least\(3 \* ", "least(0 * ", "test_marks", dialects=("postgres",)
+    ),
     "a claim goes on from a place of the future": Mutation(
-        ("claim_due",), r"and clock\.now \+ clock\.patience", "and 'infinity'", "test_marks", dialects=("postgres",)
+        ("claim_due",), r"and clock\.now \+ interval '2 s'", "and 'infinity'", "test_marks", dialects=("postgres",)
     ),
     "a claim that goes on from a place makes it a new one": Mutation(
-        ("claim_due",), r"then mark\.scanned_at", "then ended.at", "test_marks", dialects=("postgres",)
+        ("claim_due",), r"coalesce\(mark\.scanned_at, ", "coalesce(", "test_marks", dialects=("postgres",)
     ),
     "a claim goes on where one of another queue ended": Mutation(
-        ("claim_due",), r"l\.queue = \S+ and", "", "test_marks", dialects=("postgres",)
+        ("claim_due",), r"l\.queue = asked\.queue and", "", "test_marks", dialects=("postgres",)
     ),
     "a claim that has taken all leaves a place behind": Mutation(
         ("claim_due",),

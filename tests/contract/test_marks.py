@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
 import asyncpg
 import pytest
 
+from headway.store import make_store
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.scripts import work
 from headway.store.scripts.rows import hush
-from headway.store.scripts.work import Claimed, Want
+from headway.store.scripts.work import OTHERS_WALK, Claimed, Want
 from headway.store.sql import Lane
-from headway.store.statements import Script, Statement, one
+from headway.store.statements import Row, Script, Statement, many, one
 from tests.contract.house import House, ids
 from tests.contract.test_limits import submit_many
+
+T = TypeVar("T")
+SLOW = """
+    create function headway.dawdle() returns trigger language plpgsql
+        as 'begin perform pg_sleep(0.05); return new; end';
+    create trigger dawdle before update on headway.job for each row execute function headway.dawdle();
+"""
+"""Each job that is claimed takes 50 ms."""
 
 
 @pytest.fixture
@@ -21,21 +34,41 @@ async def other(on_postgres: House) -> House:
     return await on_postgres.second()
 
 
-async def read_by_a_claim(house: House, limit: int) -> tuple[Claimed, int]:
-    """What a claim brings, and how many entries of the index of due jobs it has read."""
+async def read_by(house: House, script: Script[T]) -> tuple[T, int]:
+    """What a script returns, and how many entries of the index of due jobs it has read."""
     driver = house.store._driver
     assert isinstance(driver, PostgresDriver)
     seen = "select pg_stat_get_xact_tuples_returned('headway.job_ready'::regclass)"
     driver._statements["seen"] = Statement("seen", seen, (), ())
-    want = Want(worker_id=house.worker.id, queue="default", limit=limit, lease_id=house.new_id(), ttl=30)
 
-    def claim_and_look() -> Script[tuple[Claimed, int]]:
+    def counted() -> Script[tuple[T, int]]:
         [before] = yield one("seen")
-        claimed = yield from work.claim(want)
+        result = yield from script
         [after] = yield one("seen")
-        return claimed, after[0] - before[0]
+        return result, after[0] - before[0]
 
-    return await driver.run(claim_and_look, Lane.CLAIM)
+    return await driver.run(counted, Lane.CLAIM)
+
+
+async def read_by_a_claim(house: House, limit: int) -> tuple[Claimed, int]:
+    return await read_by(
+        house,
+        work.claim(Want(worker_id=house.worker.id, queue="default", limit=limit, lease_id=house.new_id(), ttl=30)),
+    )
+
+
+def peek() -> Script[list[Row]]:
+    return (yield many("peek", [("default",)]))
+
+
+@asynccontextmanager
+async def looking_from_the_start(url: str) -> AsyncIterator[None]:
+    """Meanwhile a claim of somebody else is at it, of the queue `default`."""
+    claim = await asyncpg.connect(url)
+    async with claim.transaction():
+        assert await claim.fetchval("select pg_try_advisory_xact_lock(hashtextextended('headway:default', 1))")
+        yield
+    await claim.close()
 
 
 async def test_a_claim_goes_on_where_that_of_another_worker_ended(
@@ -50,11 +83,53 @@ async def test_a_claim_goes_on_where_that_of_another_worker_ended(
     claimed, read = await read_by_a_claim(other, 10)
     assert ids(claimed.claims) == jobs[2000:2010]
     assert read < 100
+    due, read = await read_by(other, peek())
+    assert due[0]["delay"] <= 0
+    assert read < 100, "to know that a job is due, none from before that place is needed"
     on_postgres.clock.advance(0.31)
     claimed, read = await read_by_a_claim(other, 10)
     assert ids(claimed.claims) == jobs[2010:2020]
     assert read > 2000, "it has looked from the start, or the above tells nothing"
     await backup.close()
+
+
+async def test_one_claim_at_a_time_looks_from_the_start(on_postgres: House, other: House, migrated_url: str) -> None:
+    """Where that takes long, all others would find that the last look was too long ago, and look as well."""
+    jobs = await submit_many(on_postgres, 30)
+    await on_postgres.ask(5)
+    urgent = [await on_postgres.submit(priority=1), await on_postgres.submit(priority=1)]
+    on_postgres.clock.advance(0.31)
+    async with looking_from_the_start(migrated_url):
+        assert ids((await other.ask(5)).claims) == jobs[5:10]
+        short = await other.ask(25)
+        assert (ids(short.claims), short.retry_in) == (jobs[10:], 0.0)
+        none = await other.ask(25)
+        assert (none.claims, none.retry_in) == ([], OTHERS_WALK)
+        assert await other.store.peek(["default"]) == {}, "whoever is at it will find what there is"
+    assert (await other.store.peek(["default"])).keys() == {"default"}
+    assert ids((await other.ask(5)).claims) == urgent
+
+
+async def test_a_long_look_from_the_start_is_not_soon_followed_by_the_next(
+    on_postgres: House, migrated_url: str
+) -> None:
+    # By the server's own clock: how long something takes is not in the hands of an injected one.
+    store = make_store(migrated_url)
+    await store.submit([on_postgres.job() for _ in range(10)])
+    admin = await asyncpg.connect(migrated_url)
+    await admin.execute(SLOW)
+    claimed = await store.claim(
+        Want(worker_id=on_postgres.worker.id, queue="default", limit=5, lease_id=on_postgres.new_id(), ttl=30)
+    )
+    assert len(claimed.claims) == 5
+    [(took, rest)] = await admin.fetch(
+        "select extract(epoch from clock_timestamp() - claimed_at), extract(epoch from scanned_at - clock_timestamp())"
+        " from headway.job join headway.lease on lease.id = job.lease_id limit 1"
+    )
+    assert took > 0.25
+    assert rest > 0.25
+    await admin.close()
+    await store.close()
 
 
 async def test_a_job_put_before_that_place_is_found_in_time(on_postgres: House, other: House) -> None:

@@ -17,6 +17,9 @@ from headway.store.scripts.rows import attempt_row, hush, ids, later
 from headway.store.scripts.walk import Walk
 from headway.store.statements import Row, Script, many, one
 
+OTHERS_WALK = 0.05
+"""Seconds until a claim asks again, where another one is just looking from the start."""
+
 
 class Want(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker asks for: at most `limit` due jobs of a queue, held under a new lease."""
@@ -51,7 +54,8 @@ class Renewal(msgspec.Struct, frozen=True):
 
 def claim(want: Want, *, rescan: bool = False) -> Script[Claimed]:
     """The most urgent due jobs, held by one new lease; where the dialect can, in one statement, which goes on where
-    others have ended. If that brings fewer than asked for, there may be more before that place: ask for a `rescan`."""
+    others have ended. If that brings fewer than asked for, there may be more before that place: ask for a `rescan`. One
+    that goes on there all the same has found somebody else at it."""
     rows = yield one(
         "claim_due",
         queue=want.queue,
@@ -67,7 +71,9 @@ def claim(want: Want, *, rescan: bool = False) -> Script[Claimed]:
     if rows and not rows[0]["leased"]:
         yield from _hold(want, rows)
     claimed = _in_order(want, rows)
-    return msgspec.structs.replace(claimed, retry_in=0.0) if behind and len(rows) < want.limit else claimed
+    if behind and len(rows) < want.limit:
+        return msgspec.structs.replace(claimed, retry_in=OTHERS_WALK if rescan else 0.0)
+    return claimed
 
 
 def claim_limited(want: Want, limits: gates.Limits, walk: Walk) -> Script[Claimed]:

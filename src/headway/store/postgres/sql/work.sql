@@ -1,9 +1,21 @@
+-- part: place
+-- Where the furthest of the last claims ended, of those that go on from the latest look from the start.
+select l.last_rank as rank, l.last_run_at as run_at, l.last_id as id, l.scanned_at from headway.lease l
+where l.queue = asked.queue and l.scanned_at between clock.now - interval '5 s' and clock.now + interval '2 s'
+order by l.scanned_at desc, l.last_rank desc, l.last_run_at desc, l.last_id desc limit 1
+
+-- part: looks_alone
+pg_try_advisory_xact_lock(hashtextextended('headway:' || asked.queue, 1))
+
 -- name: claim_due(; queue, limit, lease_id, worker_id, ttl, rescan, hush, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing. The walk starts where the furthest of the last claims ended, whoever made it, so that rows claimed before
 -- cost nothing either, also while somebody's old snapshot keeps their remains. What was put before that place is seen by
 -- a walk from the start, which a claim makes 150 to 300 ms after the end of the last such one (by lot: one is enough, and
--- many may be about to claim), or with `rescan`. Places of the future were left by claims before the clock was set back.
+-- many may be about to claim), or with `rescan`. Only one at a time: where much remains to be walked over it takes long,
+-- and all others, finding the last one too long ago, would join in. They go on from the old place meanwhile. For the same
+-- reason a long walk counts as made later than it was, so that the next one comes after three times its time.
+-- Places of the future were left by claims before the clock was set back.
 -- The probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
 -- The lease is part of the statement: one round trip instead of four. `behind`: the walk was not from the start. Where
 -- nothing was claimed, this stands in a row of its own.
@@ -11,20 +23,22 @@
 with recursive clock as materialized (
     select coalesce(:now::timestamptz, now()) as now, interval '150 ms' * (1 + random()) as patience
 ),
+asked as (
+    select :queue::text as queue
+),
+latest as materialized (
+    select place.* from clock cross join asked cross join lateral (@place) place
+),
+walk as materialized (
+    select case when latest.id is null then true
+                when latest.scanned_at > clock.now - clock.patience and not :rescan::boolean then false
+                else @looks_alone end as whole
+    from clock cross join asked left join latest on true
+),
 mark as materialized (
-    select place.rank, place.run_at, place.id, place.scanned_at from clock cross join lateral (
-        select latest.last_rank as rank, latest.last_run_at as run_at, latest.last_id as id, latest.scanned_at
-        from (
-            select l.last_rank, l.last_run_at, l.last_id, l.scanned_at from headway.lease l
-            where l.queue = :queue::text and not :rescan::boolean
-              and l.marked_at between clock.now - clock.patience and clock.now + clock.patience
-            order by l.marked_at desc limit 8
-        ) latest
-        where latest.scanned_at > clock.now - clock.patience
-        union all
-        select (-32768)::smallint, '-infinity', '00000000-0000-0000-0000-000000000000'::uuid, clock.now
-    ) place
-    order by place.rank desc, place.run_at desc, place.id desc limit 1
+    select latest.rank, latest.run_at, latest.id, latest.scanned_at from walk cross join latest where not walk.whole
+    union all
+    select (-32768)::smallint, '-infinity', '00000000-0000-0000-0000-000000000000'::uuid, null from walk where walk.whole
 ),
 ranks(rank, run_at, id) as (
     (
@@ -68,13 +82,13 @@ claimed as (
 ),
 -- Only a claim that got all it asked for has left more, which others go on with.
 leased as (
-    insert into headway.lease (id, worker_id, until, jobs, keys, queue, marked_at, scanned_at, last_rank, last_run_at, last_id)
+    insert into headway.lease (id, worker_id, until, jobs, keys, queue, scanned_at, last_rank, last_run_at, last_id)
     select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second', taken.jobs, taken.keys,
-           case when cardinality(taken.jobs) = :limit::int then :queue::text end, ended.at,
-           case when mark.rank > -32768 then mark.scanned_at else ended.at end,
+           case when cardinality(taken.jobs) = :limit::int then :queue::text end,
+           coalesce(mark.scanned_at, :now::timestamptz,
+                    clock_timestamp() + least(3 * (clock_timestamp() - clock.now), interval '2 s')),
            last.rank, last.due, last.id
     from clock cross join mark
-    cross join (select coalesce(:now::timestamptz, clock_timestamp()) as at) ended
     cross join (select array_agg(claimed.id) as jobs, array_agg(claimed.key) as keys from claimed) taken
     cross join (select rank, due, id from claimed order by rank desc, due desc, id desc limit 1) last
 ),
@@ -103,25 +117,45 @@ where id = any(array(select unnest(jobs) from headway.lease where id = :lease_id
 order by rank, run_at, id;
 
 -- name: peek(queue; now)
--- For each queue the seconds until its first job is due (0 or less: now); no row for an empty or paused queue.
-with recursive ranks(queue, rank) as (
-    select asked.queue, first.rank
-    from unnest(:queue::text[]) as asked(queue) cross join lateral (
-        select j.rank from headway.job j where j.waiting = 1 and j.queue = asked.queue order by j.rank limit 1
-    ) first
+-- For each queue the seconds until its first job is due (0 or less: now); no row for an empty or paused queue. A due job
+-- behind the place where the last claim ended says enough. Otherwise the look is from the start, past all that remains of
+-- claimed rows: one worker at a time is enough for that, and the others needn't ask what it is about to find.
+with recursive clock as materialized (
+    select coalesce(:now::timestamptz, now()) as now
+),
+near as materialized (
+    select asked.queue, first.run_at from clock cross join unnest(:queue::text[]) as asked(queue)
+    left join lateral (@place) place on true
+    left join lateral (
+        select j.run_at from headway.job j
+        where j.waiting = 1 and j.queue = asked.queue and (j.rank, j.run_at, j.id) > (place.rank, place.run_at, place.id)
+        order by j.rank, j.run_at, j.id limit 1
+    ) first on first.run_at <= clock.now
     where not exists (select from headway.queue q where q.name = asked.queue and q.paused)
+),
+far as materialized (
+    select asked.queue from near asked where asked.run_at is null and @looks_alone
+),
+ranks(queue, rank) as (
+    select far.queue, first.rank from far cross join lateral (
+        select j.rank from headway.job j where j.waiting = 1 and j.queue = far.queue order by j.rank limit 1
+    ) first
     union all
     select r.queue, next.rank from ranks r cross join lateral (
         select j.rank from headway.job j
         where j.waiting = 1 and j.queue = r.queue and j.rank > r.rank order by j.rank limit 1
     ) next
 )
-select r.queue, extract(epoch from min(first.run_at) - coalesce(:now::timestamptz, now()))::float8 as delay
-from ranks r cross join lateral (
-    select j.run_at from headway.job j
-    where j.waiting = 1 and j.queue = r.queue and j.rank = r.rank order by j.run_at, j.id limit 1
-) first
-group by r.queue;
+select found.queue, extract(epoch from min(found.run_at) - clock.now)::float8 as delay
+from clock cross join (
+    select near.queue, near.run_at from near where near.run_at is not null
+    union all
+    select r.queue, first.run_at from ranks r cross join lateral (
+        select j.run_at from headway.job j
+        where j.waiting = 1 and j.queue = r.queue and j.rank = r.rank order by j.run_at, j.id limit 1
+    ) first
+) found
+group by found.queue, clock.now;
 
 -- name: renew_leases(id; ttl, now)
 -- A lapsed lease is not revived: its jobs may already be another worker's.
