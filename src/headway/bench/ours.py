@@ -9,14 +9,14 @@ from typing import Any
 
 from uuid_utils.compat import uuid7
 
-from headway.bench.app import FULL, QUEUE, Bench
+from headway.bench.app import ANSWERS, FULL, QUEUE, Bench
 from headway.bench.child import Parent, Stopwatch, clock
 from headway.bench.children import Seat
 from headway.clock import sleep
 from headway.model.job import Finish
 from headway.observe import page
 from headway.serve import AppWorker, tune_process
-from headway.store import make_store, store_maker
+from headway.store import make_store
 from headway.store.scripts.work import Want
 
 COUNT_EVERY = 0.005
@@ -78,14 +78,13 @@ async def drain(
 
 async def _drain(parent: Parent, url: str, slots: int, seat: dict[str, Any]) -> dict[str, float]:
     tune_process()
-    bench = Bench(url)
-    # Imported before the signal, as the bare pipeline has its driver.
-    store_maker(url)
-    worker = bench.app.worker(queues={QUEUE: slots})
+    # Connected before the signal, as the bare pipeline is; on a queue in which nothing waits.
+    worker = Bench(url).app.worker(queues={ANSWERS: 1})
+    await worker.start()
     count = Seat.of(seat).put
     await parent.go()
     watch = Stopwatch()
-    await worker.start()
+    worker.start_queue(QUEUE, slots)
     counting = asyncio.create_task(_count(worker, count))
     await parent.hear()
     used = watch.read()

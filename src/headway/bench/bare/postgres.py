@@ -86,9 +86,10 @@ async def many(parent: Parent, *, url: str, rows_from: str, count: int, batch: i
 async def drain(parent: Parent, *, url: str, batch: int, seat: dict[str, Any]) -> dict[str, float]:
     """Claim, run, complete: each works on a batch while the next one is under way, on two connections."""
     count = Seat.of(seat).put
+    claiming, completing = await _connect(url), await _connect(url)
     await parent.go()
     watch = Stopwatch()
-    ended = await _drain(await _connect(url), await _connect(url), batch, count)
+    ended = await _drain(claiming, completing, batch, count)
     used = watch.read()
     await parent.hear()
     return {**used, "ended": ended}

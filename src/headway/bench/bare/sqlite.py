@@ -80,10 +80,9 @@ async def many(parent: Parent, *, url: str, rows_from: str, count: int, batch: i
 
 async def drain(parent: Parent, *, url: str, batch: int, seat: dict[str, Any]) -> dict[str, float]:
     """The completion of one batch and the claim of the next share a transaction: nothing is faster on SQLite."""
-    count = Seat.of(seat).put
+    count, connection = Seat.of(seat).put, connect(url)
     await parent.go()
     watch = Stopwatch()
-    connection = connect(url)
     done: list[tuple[int, bytes, int]] = []
     ended = 0
     while True:
