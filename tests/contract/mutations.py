@@ -68,11 +68,14 @@ MUTATIONS = {
     "many claims look from the start at once": Mutation(
         ("claim_due",), r"pg_try_advisory_xact_lock\(.+?, 1\)\)", "true", "test_marks", dialects=("postgres",)
     ),
-    "many look from the start when the next job is due": Mutation(
-        ("peek",), r"pg_try_advisory_xact_lock\(.+?, 1\)\)", "true", "test_marks", dialects=("postgres",)
-    ),
     "whether a job is due is asked from the start": Mutation(
         ("peek",), r"on first\.run_at <= clock\.now", "on false", "test_marks", dialects=("postgres",)
+    ),
+    "who is stuck keeps all others from the start": Mutation(
+        ("claim_due",), r"interval '15 s'", "interval '15 h'", "test_marks", dialects=("postgres",)
+    ),
+    "an earlier look counts more than the latest": Mutation(
+        ("claim_due",), r"latest\.scanned_at \+ interval '1 us'", "null", "test_marks", dialects=("postgres",)
     ),
     "a long look from the start is followed by the next": Mutation(
         ("claim_due",), r"least\(3 \* ", "least(0 * ", "test_marks", dialects=("postgres",)
@@ -81,7 +84,7 @@ MUTATIONS = {
         ("claim_due",), r"and clock\.now \+ interval '2 s'", "and 'infinity'", "test_marks", dialects=("postgres",)
     ),
     "a claim that goes on from a place makes it a new one": Mutation(
-        ("claim_due",), r"coalesce\(mark\.scanned_at, ", "coalesce(", "test_marks", dialects=("postgres",)
+        ("claim_due",), r"coalesce\(mark\.scanned_at, ", "coalesce(null, ", "test_marks", dialects=("postgres",)
     ),
     "a claim goes on where one of another queue ended": Mutation(
         ("claim_due",), r"l\.queue = asked\.queue and", "", "test_marks", dialects=("postgres",)

@@ -65,10 +65,12 @@ def peek() -> Script[list[Row]]:
 async def looking_from_the_start(url: str) -> AsyncIterator[None]:
     """Meanwhile a claim of somebody else is at it, of the queue `default`."""
     claim = await asyncpg.connect(url)
-    async with claim.transaction():
-        assert await claim.fetchval("select pg_try_advisory_xact_lock(hashtextextended('headway:default', 1))")
-        yield
-    await claim.close()
+    try:
+        async with claim.transaction():
+            assert await claim.fetchval("select pg_try_advisory_xact_lock(hashtextextended('headway:default', 1))")
+            yield
+    finally:
+        await claim.close()
 
 
 async def test_a_claim_goes_on_where_that_of_another_worker_ended(
@@ -105,9 +107,34 @@ async def test_one_claim_at_a_time_looks_from_the_start(on_postgres: House, othe
         assert (ids(short.claims), short.retry_in) == (jobs[10:], 0.0)
         none = await other.ask(25)
         assert (none.claims, none.retry_in) == ([], OTHERS_WALK)
-        assert await other.store.peek(["default"]) == {}, "whoever is at it will find what there is"
-    assert (await other.store.peek(["default"])).keys() == {"default"}
     assert ids((await other.ask(5)).claims) == urgent
+
+
+async def test_who_is_stuck_looking_from_the_start_keeps_nobody_from_it_for_long(
+    on_postgres: House, other: House, migrated_url: str
+) -> None:
+    jobs = await submit_many(on_postgres, 30)
+    await on_postgres.ask(5)
+    urgent = await on_postgres.submit(priority=1)
+    on_postgres.clock.advance(14.9)
+    async with looking_from_the_start(migrated_url):
+        assert ids((await other.ask(5)).claims) == jobs[5:10]
+        on_postgres.clock.advance(0.2)
+        assert ids((await other.ask(5)).claims) == [urgent, *jobs[10:14]]
+
+
+async def test_the_latest_look_counts_also_where_an_earlier_one_counts_as_made_later(
+    on_postgres: House, other: House
+) -> None:
+    """As it does if it took long, or the clock was set back a little."""
+    await submit_many(on_postgres, 30)
+    await on_postgres.ask(5)
+    on_postgres.clock.step_wall(-0.5)
+    assert (await other.ask(30)).retry_in == 0.0
+    await submit_many(on_postgres, 10)
+    urgent = await submit_many(on_postgres, 6, priority=1)
+    assert ids((await other.ask(5)).claims) == urgent[:5]
+    assert ids((await on_postgres.ask(5)).claims)[0] == urgent[5]
 
 
 async def test_a_long_look_from_the_start_is_not_soon_followed_by_the_next(

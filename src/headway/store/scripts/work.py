@@ -17,7 +17,7 @@ from headway.store.scripts.rows import attempt_row, hush, ids, later
 from headway.store.scripts.walk import Walk
 from headway.store.statements import Row, Script, many, one
 
-OTHERS_WALK = 0.05
+OTHERS_WALK = 0.1
 """Seconds until a claim asks again, where another one is just looking from the start."""
 
 

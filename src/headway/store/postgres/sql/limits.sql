@@ -102,11 +102,12 @@ promoted as materialized (
     limit :limit::int
     for update of j skip locked
 ),
--- Not `waiting = 1`: with an index for that, a planner that knows little of the table would walk through the queue.
+-- Not `waiting = 1`, nor `waiting + 0 = 1`: with an index for that, a planner that knows little of the table would walk
+-- through all that waits.
 found as materialized (
     select j.id, j.key, j.rank, j.run_at from headway.job j cross join clock
     where j.id = any(array(select others.id from others)) and (select counted.few from counted)
-      and j.waiting + 0 = 1 and j.gate is null and j.queue = :queue and j.run_at <= clock.now
+      and j.waiting - 1 = 0 and j.gate is null and j.queue = :queue and j.run_at <= clock.now
       and (j.expires_at is null or j.expires_at > clock.now)
       and not exists (select from headway.queue q where q.name = :queue and q.paused)
     for update of j skip locked

@@ -1,20 +1,18 @@
 -- part: place
 -- Where the furthest of the last claims ended, of those that go on from the latest look from the start.
 select l.last_rank as rank, l.last_run_at as run_at, l.last_id as id, l.scanned_at from headway.lease l
-where l.queue = asked.queue and l.scanned_at between clock.now - interval '5 s' and clock.now + interval '2 s'
+where l.queue = asked.queue and l.scanned_at between clock.now - interval '15 s' and clock.now + interval '2 s'
 order by l.scanned_at desc, l.last_rank desc, l.last_run_at desc, l.last_id desc limit 1
-
--- part: looks_alone
-pg_try_advisory_xact_lock(hashtextextended('headway:' || asked.queue, 1))
 
 -- name: claim_due(; queue, limit, lease_id, worker_id, ttl, rescan, hush, now)
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing. The walk starts where the furthest of the last claims ended, whoever made it, so that rows claimed before
 -- cost nothing either, also while somebody's old snapshot keeps their remains. What was put before that place is seen by
--- a walk from the start, which a claim makes 150 to 300 ms after the end of the last such one (by lot: one is enough, and
--- many may be about to claim), or with `rescan`. Only one at a time: where much remains to be walked over it takes long,
--- and all others, finding the last one too long ago, would join in. They go on from the old place meanwhile. For the same
--- reason a long walk counts as made later than it was, so that the next one comes after three times its time.
+-- a look from the start, which a claim makes 150 to 300 ms after the end of the last such one (by lot: one is enough, and
+-- many may be about to claim), or with `rescan`. One at a time: where much remains to be walked over it takes long, and all
+-- others, finding the last one too long ago, would join in. They go on from the old place meanwhile, for 15 s at most, lest
+-- one that is stuck keeps everybody from what stands before it. For the same reason a long look counts as made later than
+-- it was, by three times its time and 2 s at most; and later than the one before, whose place is out of date.
 -- Places of the future were left by claims before the clock was set back.
 -- The probe finds the first job that is there: what others have claimed before it is walked over once and not twice.
 -- The lease is part of the statement: one round trip instead of four. `behind`: the walk was not from the start. Where
@@ -32,7 +30,7 @@ latest as materialized (
 walk as materialized (
     select case when latest.id is null then true
                 when latest.scanned_at > clock.now - clock.patience and not :rescan::boolean then false
-                else @looks_alone end as whole
+                else pg_try_advisory_xact_lock(hashtextextended('headway:' || asked.queue, 1)) end as whole
     from clock cross join asked left join latest on true
 ),
 mark as materialized (
@@ -85,10 +83,13 @@ leased as (
     insert into headway.lease (id, worker_id, until, jobs, keys, queue, scanned_at, last_rank, last_run_at, last_id)
     select :lease_id::uuid, :worker_id::uuid, clock.now + :ttl::float8 * interval '1 second', taken.jobs, taken.keys,
            case when cardinality(taken.jobs) = :limit::int then :queue::text end,
-           coalesce(mark.scanned_at, :now::timestamptz,
-                    clock_timestamp() + least(3 * (clock_timestamp() - clock.now), interval '2 s')),
+           coalesce(mark.scanned_at, greatest(
+               latest.scanned_at + interval '1 us',
+               coalesce(:now::timestamptz,
+                        clock_timestamp() + least(3 * (clock_timestamp() - statement_timestamp()), interval '2 s'))
+           )),
            last.rank, last.due, last.id
-    from clock cross join mark
+    from clock cross join mark left join latest on true
     cross join (select array_agg(claimed.id) as jobs, array_agg(claimed.key) as keys from claimed) taken
     cross join (select rank, due, id from claimed order by rank desc, due desc, id desc limit 1) last
 ),
@@ -118,8 +119,8 @@ order by rank, run_at, id;
 
 -- name: peek(queue; now)
 -- For each queue the seconds until its first job is due (0 or less: now); no row for an empty or paused queue. A due job
--- behind the place where the last claim ended says enough. Otherwise the look is from the start, past all that remains of
--- claimed rows: one worker at a time is enough for that, and the others needn't ask what it is about to find.
+-- behind the place where the last claim ended says enough: from the start the way leads past all that remains of claimed
+-- rows.
 with recursive clock as materialized (
     select coalesce(:now::timestamptz, now()) as now
 ),
@@ -133,13 +134,11 @@ near as materialized (
     ) first on first.run_at <= clock.now
     where not exists (select from headway.queue q where q.name = asked.queue and q.paused)
 ),
-far as materialized (
-    select asked.queue from near asked where asked.run_at is null and @looks_alone
-),
 ranks(queue, rank) as (
-    select far.queue, first.rank from far cross join lateral (
-        select j.rank from headway.job j where j.waiting = 1 and j.queue = far.queue order by j.rank limit 1
+    select near.queue, first.rank from near cross join lateral (
+        select j.rank from headway.job j where j.waiting = 1 and j.queue = near.queue order by j.rank limit 1
     ) first
+    where near.run_at is null
     union all
     select r.queue, next.rank from ranks r cross join lateral (
         select j.rank from headway.job j
