@@ -9,13 +9,14 @@ from typing import TypeVar
 import asyncpg
 import pytest
 
-from headway.store import make_store
+from headway.store.postgres import postgres_store
 from headway.store.postgres.driver import PostgresDriver
 from headway.store.scripts import work
 from headway.store.scripts.rows import hush
 from headway.store.scripts.work import OTHERS_WALK, Claimed, Want
 from headway.store.sql import Lane
 from headway.store.statements import Row, Script, Statement, many, one
+from tests.contract.conftest import faulty
 from tests.contract.house import House, ids
 from tests.contract.test_limits import submit_many
 
@@ -141,7 +142,7 @@ async def test_a_long_look_from_the_start_is_not_soon_followed_by_the_next(
     on_postgres: House, migrated_url: str
 ) -> None:
     # By the server's own clock: how long something takes is not in the hands of an injected one.
-    store = make_store(migrated_url)
+    store = faulty(postgres_store(migrated_url))
     await store.submit([on_postgres.job() for _ in range(10)])
     admin = await asyncpg.connect(migrated_url)
     await admin.execute(SLOW)
