@@ -1,0 +1,1 @@
+-- Nothing to do, as in 0015. The numbers stay side by side.
