@@ -75,14 +75,14 @@ async def _shrug(self: SqlStore, moves: Sequence[Finish]) -> list[Ended]:
     try:
         return await _real_finish(self, moves)
     except StoreUnavailable:
-        return [Ended(job_id=move.job_id, state=None) for move in moves]
+        return [Ended(None) for _ in moves]
 
 
 async def _keep_the_unbegun(self: SqlStore, moves: Sequence[Release]) -> list[Ended]:
     """What a stopping worker gives back is taken for lost."""
     real = [move for move in moves if move.reason != "give_back"]
-    ends = {end.job_id: end for end in (await _real_release(self, real) if real else [])}
-    return [ends.get(move.job_id, Ended(job_id=move.job_id, state=None)) for move in moves]
+    ends = iter(await _real_release(self, real) if real else [])
+    return [Ended(None) if move.reason == "give_back" else next(ends) for move in moves]
 
 
 async def _see_nothing(self: SqlStore, queues: Sequence[str]) -> dict[str, float]:

@@ -417,9 +417,9 @@ class Checker:
             if not answer.accepted:
                 self.count("fenced")
                 if recorded or rightful:
-                    self.fail("I4", f"a rightful {act.name} of {answer.job_id} was refused")
+                    self.fail("I4", f"a rightful {act.name} of {move.job_id} was refused")
             elif job is not None and not recorded:
-                self.fail("I4", f"the {act.name} of {answer.job_id} was accepted, but is not stored")
+                self.fail("I4", f"the {act.name} of {move.job_id} was accepted, but is not stored")
 
     def _consistent(self, row: Row) -> None:
         waiting = {State.SCHEDULED: 1, State.BLOCKED: 2, State.CREATING: 2}.get(State(row.state), 0)

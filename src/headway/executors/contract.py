@@ -223,7 +223,7 @@ class Context:
     __slots__ = ("_cancelled", "_claim", "_emit", "alone", "began", "kept", "leaving", "timeout")
 
     def __init__(
-        self, claim: Claim, *, timeout: float | None, emit: Callable[[Progress | Written], None], alone: bool = False
+        self, claim: Claim, timeout: float | None, emit: Callable[[Progress | Written], None], alone: bool = False
     ) -> None:
         self._claim = claim
         self._emit = emit

@@ -135,7 +135,7 @@ class Claim(msgspec.Struct, frozen=True):
         return self.losses >= SUSPECT_LOSSES
 
 
-class Finish(msgspec.Struct, frozen=True, kw_only=True):
+class Finish(msgspec.Struct, frozen=True):
     """The end of a job, as its worker saw it. Built by the named constructors only."""
 
     job_id: UUID
@@ -157,14 +157,8 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def succeeded(cls, claim: Claim, ran: float | None, result: bytes | None, about: About | None = None) -> Finish:
-        ended = cls(
-            job_id=claim.id,
-            token=claim.token,
-            state=State.COMPLETED,
-            outcome=Outcome.SUCCEEDED,
-            ran=ran,
-            result=result,
-        )
+        # By position, which takes half the time: nearly all jobs end like this.
+        ended = cls(claim.id, claim.token, State.COMPLETED, Outcome.SUCCEEDED, ran, result)
         return msgspec.structs.replace(ended, **about.fields()) if about is not None else ended
 
     @classmethod
@@ -245,10 +239,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         return cls(job_id=claim.id, token=claim.token, reason="parked", wait=wait, error=error)
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class Ended(msgspec.Struct, frozen=True):
     """What the store made of a `Finish` or `Release`; `state` is None when the write was refused (`LeaseLost`)."""
 
-    job_id: UUID
     state: State | None
     outcome: Outcome | None = None
 

@@ -101,7 +101,7 @@ class Attempt:
         self._executor = executor
         self._on_news = on_news
         timeout = claim.timeout if claim.timeout or executor is None else executor.defaults.timeout
-        self.context = Context(claim, timeout=timeout, emit=self._emit, alone=claim.suspect)
+        self.context = Context(claim, timeout, self._emit, claim.suspect)
 
     def has_news(self, now: float) -> bool:
         """It says how far it is, or runs for a while and the store doesn't know since when."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 
 from headway.model.history import Figures, Spread
 from headway.model.job import Ended, Release
@@ -16,7 +16,7 @@ from headway.worker.judge import Move
 from headway.worker.lane import Lane
 
 Entry = tuple[Attempt, Move]
-_Group = tuple[str, str, str | None]
+_Group = tuple[str, str, Ended]
 
 
 class Tally:
@@ -41,16 +41,13 @@ class Tally:
     def finished(self, entries: Sequence[Entry], answers: Sequence[Ended]) -> None:
         """A batch of ends is recorded; refused ones don't count."""
         series.batch_size.observe((len(entries),), ("finish",))
-        groups: defaultdict[_Group, list[float | None]] = defaultdict(list)
-        for (attempt, move), end in zip(entries, answers, strict=True):
-            claim = attempt.claim
-            groups[claim.queue, claim.kind, end.outcome].append(move.ran)
-        for (queue, kind, outcome), ran in groups.items():
-            if outcome is None:
+        for (queue, kind, end), alike in groupby(zip(entries, answers, strict=True), key=_group):
+            ran = [move.ran for (_, move), _ in alike]
+            if end.outcome is None:
                 series.writes_fenced.add((), len(ran))
             else:
-                series.jobs_finished.add((kind, queue, outcome), len(ran))
-                self._ended(queue, kind, _PLACES.get(outcome, "failed"), ran)
+                series.jobs_finished.add((kind, queue, end.outcome), len(ran))
+                self._ended(queue, kind, _PLACES.get(end.outcome, "failed"), ran)
 
     def released(self, entries: Sequence[Entry], answers: Sequence[Ended]) -> None:
         """A batch of jobs is back in the queue; or cancelled, where somebody had asked for that meanwhile."""
@@ -89,6 +86,12 @@ class Tally:
 
     def _of(self, queue: str) -> Figures:
         return self._figures.setdefault(queue, Figures())
+
+
+def _group(ended: tuple[Entry, Ended]) -> _Group:
+    """What jobs that are counted together have in common: nearly always all of a batch."""
+    claim = ended[0][0].claim
+    return claim.queue, claim.kind, ended[1]
 
 
 _PLACES = {"succeeded": "completed", "cancelled": "cancelled"}

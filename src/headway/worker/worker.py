@@ -25,6 +25,7 @@ from headway.worker.attempt import Attempt, Stop
 from headway.worker.endurance import delayed, endure
 from headway.worker.finisher import Finisher
 from headway.worker.herald import Herald
+from headway.worker.judge import Move
 from headway.worker.keeper import Callbacks, Keeper, KeeperThread, Leases
 from headway.worker.lane import Intake, Lane, idle
 from headway.worker.parts import Accepted, Options, Parts
@@ -283,18 +284,22 @@ class Worker:
     def _recorded(self, entries: Sequence[Entry], ends: Sequence[Ended]) -> None:
         """The store has answered: these jobs are out of our hands, and hooks may hear of them."""
         self._let_go([attempt for attempt, _ in entries])
-        accepted: list[Accepted] = []
-        for (attempt, move), end in zip(entries, ends, strict=True):
-            if end.state is None:
-                self.fenced += 1
-                log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
-                continue
-            accepted.append((attempt, move, end))
-            if mindful := self._mindful.get(attempt.claim.kind):
-                mindful.recorded(attempt.claim)
+        answered = [(*entry, end) for entry, end in zip(entries, ends, strict=True)]
+        accepted: list[Accepted] = [answer for answer in answered if answer[2].state is not None]
+        if len(accepted) < len(answered):
+            self._refused([move for _, move, end in answered if end.state is None])
+        if self._mindful:
+            for attempt, _, _ in accepted:
+                if mindful := self._mindful.get(attempt.claim.kind):
+                    mindful.recorded(attempt.claim)
         self.ended += len(accepted)
         self._parts.hooks.ended(accepted)
         self._herald.ended(accepted)
+
+    def _refused(self, moves: Sequence[Move]) -> None:
+        self.fenced += len(moves)
+        for move in moves:
+            log.warning("worker.write_refused", job_id=str(move.job_id), token=move.token)
 
     def _let_go(self, attempts: Sequence[Attempt]) -> None:
         """Those of a claim mostly come together: what they share is seen to once."""

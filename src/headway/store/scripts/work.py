@@ -155,7 +155,7 @@ def complete(moves: Sequence[Finish]) -> Script[bool]:
 
 def completed(moves: Sequence[Finish]) -> list[Ended]:
     """The answers to moves that `complete` has taken."""
-    return [Ended(job_id=move.job_id, state=State.COMPLETED, outcome=Outcome.SUCCEEDED) for move in moves]
+    return [_COMPLETED] * len(moves)
 
 
 def finish(moves: Sequence[Finish]) -> Script[list[Ended]]:
@@ -228,13 +228,12 @@ def _after_release(rows: Sequence[Row]) -> Script[None]:
 
 _AGAIN = {State.SCHEDULED, State.CANCELLING}
 """Where a job may be after its release that waits for a worker."""
-_End = tuple[State | None, Outcome | None]
-_Taken = dict[tuple[UUID, int], _End]
+_Taken = dict[tuple[UUID, int], Ended]
 """By job and token: two attempts at a job may end in one batch, one of them lost long ago."""
 
 
 def _taken(rows: Sequence[Row]) -> _Taken:
-    return {(row["id"], row["token"]): (_STATES[row["state"]], _OUTCOMES[row["outcome"]]) for row in rows}
+    return {(row["id"], row["token"]): Ended(_STATES[row["state"]], _OUTCOMES[row["outcome"]]) for row in rows}
 
 
 def _answers(moves: Sequence[Finish] | Sequence[Release], taken: _Taken) -> Script[list[Ended]]:
@@ -243,11 +242,7 @@ def _answers(moves: Sequence[Finish] | Sequence[Release], taken: _Taken) -> Scri
     missing = [move.job_id for move in moves if (move.job_id, move.token) not in taken]
     if missing:
         taken |= _taken((yield many("read_states", ids(missing))))
-    return [_ended(move, *taken.get((move.job_id, move.token), _REFUSED)) for move in moves]
-
-
-def _ended(move: Finish | Release, state: State | None, outcome: Outcome | None) -> Ended:
-    return Ended(job_id=move.job_id, state=state, outcome=outcome)
+    return [taken.get((move.job_id, move.token), _REFUSED) for move in moves]
 
 
 def _hold(want: Want, rows: Sequence[Row]) -> Script[None]:
@@ -267,7 +262,7 @@ def _in_order(want: Want, rows: Sequence[Row]) -> Claimed:
     ordered = sorted(rows, key=_ORDER)
     shared = (want.lease_id, want.queue)
     claims = [Claim(*(row[:_CLAIM_FIELDS] + shared)) for row in ordered]
-    return Claimed(claims, [row[_WAITED] for row in ordered])
+    return Claimed(claims, [-row[_DUE] for row in ordered])
 
 
 def _keep_results(moves: Sequence[Finish]) -> Script[None]:
@@ -298,10 +293,10 @@ def split(data: bytes) -> list[bytes]:
 _job_id = attrgetter("job_id")
 # A claim's fields but the last two are the first columns that every claim statement returns, in this order.
 _CLAIM_FIELDS = len(Claim.__struct_fields__) - 2
-_KEY, _RANK, _DUE, _WAITED = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 4)
+_KEY, _RANK, _DUE = range(_CLAIM_FIELDS, _CLAIM_FIELDS + 3)
 _ORDER = itemgetter(_RANK, _DUE, 0)
 # Twice as fast as calling the enum; this is done for every job.
 _STATES = {state.value: state for state in State}
-_COMPLETED: _End = (State.COMPLETED, Outcome.SUCCEEDED)
-_REFUSED: _End = (None, None)
+_COMPLETED = Ended(State.COMPLETED, Outcome.SUCCEEDED)
+_REFUSED = Ended(None)
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}

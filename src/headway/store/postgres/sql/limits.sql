@@ -136,8 +136,8 @@ set state = case when j.state = 'cancelling' then j.state else 'running' end, wa
     finished_at = null, outcome = null, wait_reason = null, progress = null, gate = null, gated = :gated::boolean
 where j.id = any(:id::uuid[]) and j.waiting = 1
 returning j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-          j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
-          date_part('epoch', j.claimed_at - j.run_at) as waited;
+          j.retry, j.correlation_id, j.traceparent, j.key, j.rank,
+          date_part('epoch', j.run_at - j.claimed_at) as due;
 
 -- name: block_at_gates(id, gate)
 update headway.job j set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = full_.gate

@@ -75,8 +75,8 @@ claimed as (
     from clock
     where j.id = any(array(select due.id from due))
     returning j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
-              date_part('epoch', clock.now - j.run_at) as waited
+              j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at,
+              date_part('epoch', j.run_at - clock.now) as due
 ),
 -- Only a claim that got all it asked for has left more, which others go on with.
 leased as (
@@ -88,10 +88,10 @@ leased as (
                coalesce(:now::timestamptz,
                         clock_timestamp() + least(3 * (clock_timestamp() - statement_timestamp()), interval '2 s'))
            )),
-           last.rank, last.due, last.id
+           last.rank, last.run_at, last.id
     from clock cross join mark left join latest on true
     cross join (select array_agg(claimed.id) as jobs, array_agg(claimed.key) as keys from claimed) taken
-    cross join (select rank, due, id from claimed order by rank desc, due desc, id desc limit 1) last
+    cross join (select rank, run_at, id from claimed order by rank desc, run_at desc, id desc limit 1) last
 ),
 -- Whoever took the last one tells the others, who have heard the same ring and are about to ask. What may stand before the
 -- place where it began, it looks for itself at once.
@@ -100,7 +100,7 @@ hushed as materialized (
     where :hush::text is not null and taken.jobs between 1 and :limit::int - 1
 )
 select claimed.id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id, traceparent,
-       null as key, claimed.rank, due, waited, true as leased, mark.rank > -32768 as behind
+       null as key, claimed.rank, due, true as leased, mark.rank > -32768 as behind
 from mark cross join hushed left join claimed on true;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, keys, now)
@@ -111,7 +111,7 @@ values (:lease_id::uuid, :worker_id::uuid, coalesce(:now::timestamptz, now()) + 
 -- name: claimed_under(; lease_id)
 -- What a claim whose commit was left unknown has brought.
 select id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-       traceparent, key, rank, run_at as due, date_part('epoch', claimed_at - run_at) as waited
+       traceparent, key, rank, date_part('epoch', run_at - claimed_at) as due
 from headway.job
 where id = any(array(select unnest(jobs) from headway.lease where id = :lease_id::uuid))
   and lease_id = :lease_id::uuid and state in ('running', 'cancelling')

@@ -112,7 +112,7 @@ set state = case when state = 'cancelling' then state else 'running' end, waitin
     gate = null, gated = :gated
 where id = :id and waiting = 1
 returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at as due, (:now - run_at) / 1e6 as waited;
+          traceparent, key, rank, (run_at - :now) / 1e6 as due;
 
 -- name: block_at_gates(id, gate)
 update headway_job set state = 'blocked', waiting = 2, wait_reason = 'limit', gate = :gate

@@ -2,7 +2,7 @@
 -- The most urgent due jobs of a queue, by (rank, run_at, id). Each rank is probed by itself, so that jobs due later
 -- cost nothing. There is no ORDER BY: it would sort all ranks before the limit. The nested loop yields in order,
 -- because CROSS JOIN forbids to turn it round and INDEXED BY to read `j` in any other order.
--- `due` is for the order of the rows only, and left as the number that it is.
+-- `due` is in seconds from now: for the order of the rows, and for how long they have waited.
 -- `finished_at` is not touched: it is null in every waiting job, and setting it would rewrite an index entry.
 update headway_job
 set state = case when state = 'cancelling' then state else 'running' end, waiting = 0, token = token + 1, attempt = attempt + 1, lease_id = :lease_id,
@@ -22,7 +22,7 @@ where id in (
     limit :limit
 )
 returning id, token, kind, name, payload, attempt, failures, losses, timeout, retry, correlation_id,
-          traceparent, key, rank, run_at as due, (:now - run_at) / 1e6 as waited, 0 as leased, 0 as behind;
+          traceparent, key, rank, (run_at - :now) / 1e6 as due, 0 as leased, 0 as behind;
 
 -- name: hold_lease(; lease_id, worker_id, ttl, jobs, now)
 insert into headway_lease (id, worker_id, until, jobs)
@@ -36,8 +36,8 @@ with recursive places(place, jobs) as (
     select place + 16, jobs from places where place + 16 < length(jobs)
 )
 select j.id, j.token, j.kind, j.name, j.payload, j.attempt, j.failures, j.losses, j.timeout,
-       j.retry, j.correlation_id, j.traceparent, j.key, j.rank, j.run_at as due,
-       (j.claimed_at - j.run_at) / 1e6 as waited
+       j.retry, j.correlation_id, j.traceparent, j.key, j.rank,
+       (j.run_at - j.claimed_at) / 1e6 as due
 from places cross join headway_job j
 where j.id = substr(places.jobs, places.place, 16) and j.lease_id = :lease_id and j.state in ('running', 'cancelling')
 order by j.rank, j.run_at, j.id;
