@@ -304,6 +304,19 @@ def test_a_batch_of_any_size_is_stored_whole_by_few_statements(size: int, statem
     assert len(ran) == statements
 
 
+def test_a_batch_that_returns_nothing_tells_how_many_rows_it_has_changed() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("create table t (a primary key, b)")
+    connection.executemany("insert into t values (?, 0)", [(n,) for n in range(100)])
+    text = (
+        "with batch(a) as materialized (values (?1)) "
+        "update t set b = ?2 from batch where t.a = batch.a and t.a % 10 <> 0"
+    )
+    plan = Plan(Statement("t", text, ("a",), ("b",)))
+    assert plan.run(connection.cursor(), Query("t", [(n,) for n in range(150)], {"b": 7}), 0) == [(90,)]
+    assert connection.execute("select count(*) from t where b = 7").fetchone() == (90,)
+
+
 def test_what_a_statement_needs_to_be_undone_is_no_file(tmp_path: Path) -> None:
     connection: sqlite3.Connection = connect(str(tmp_path / "jobs.db"))
     assert connection.execute("pragma temp_store").fetchone() == (2,)
@@ -314,7 +327,7 @@ def test_no_statement_takes_what_fills_up_its_batch_for_a_row() -> None:
     texts = [
         each.text for each in load("headway.store.sqlite.sql", "?").values() if each.text.startswith("with batch(")
     ]
-    assert len(texts) == 3
+    assert len(texts) == 4
     assert all("= batch.id" in text or "where batch.id is not null" in text for text in texts)
 
 

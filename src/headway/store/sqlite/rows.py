@@ -24,7 +24,7 @@ Convert = Callable[[Column], Column]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_RETURNS = re.compile(r"^(select|with)\b|\breturning\b")
+_RETURNS = re.compile(r"^(select|with(?! batch))\b|\breturning\b")
 
 _BATCH = re.compile(r"^with batch\([^)]*\) as materialized \(values (\([^)]*\))\)")
 _PLACEHOLDER = re.compile(r"\?(\d+)")
@@ -54,7 +54,10 @@ class Plan:
         if query.rows is None:
             found: list[Any] = cursor.execute(self._text, shared).fetchall()
         elif self._steps:
+            changed = cursor.connection.total_changes
             found = self._run_steps(cursor, list(self._encode(query.rows)), shared)
+            if not self._returns:
+                return [(cursor.connection.total_changes - changed,)]
         else:
             rows = [row + shared for row in self._encode(query.rows)] if shared else self._encode(query.rows)
             if not self._returns:

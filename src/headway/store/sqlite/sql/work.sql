@@ -108,12 +108,15 @@ on conflict (job_id, attempt, seq, stream) do update set data = excluded.data
 returning job_id;
 
 -- name: complete_untied(id, token, ran; now)
--- The quickest way for the most usual end: without RETURNING, which costs half as much as the update. How many it was
--- tells whether all of them are done. Fenced as below.
+-- The quickest way for the most usual end: without RETURNING, and many rows at a time. Each statement has its price, and
+-- while one runs the jobs of this process go on. How many rows it changed tells whether all are done. Fenced as below.
+with batch(id, token, ran) as materialized (values (:id, :token, :ran))
 update headway_job
-set state = 'completed', outcome = 'succeeded', finished_token = :token, finished_at = :now,
-    started_at = coalesce(started_at, :now - cast(:ran * 1000000 as integer)), error = null, losses = 0
-where id = :id and token = :token and finished_token is not :token and not (waiters or gated or deduped or doomed);
+set state = 'completed', outcome = 'succeeded', finished_token = headway_job.token, finished_at = :now,
+    started_at = coalesce(started_at, :now - cast(batch.ran * 1000000 as integer)), error = null, losses = 0
+from batch
+where headway_job.id = batch.id and headway_job.token = batch.token and finished_token is not batch.token
+  and not (waiters or gated or deduped or doomed);
 
 -- name: complete_jobs(id, token, ran; now)
 -- A success is one even if a cancel was on its way. Fenced as below.
