@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-SLOTS = 500
-"""Slots of the workers that drain: a claim takes as many jobs at once as the bare pipeline's does."""
+SLOTS = 1000
+"""Slots of the workers that drain. They hold up to 2,000 jobs, in claims as large as those of the bare pipeline. That
+holds up to five batches on PostgreSQL: two just being claimed and completed, one that runs, two between them."""
 BATCH = 500
 """Jobs per claim and per completion of the bare pipeline."""
 CALLERS = 100

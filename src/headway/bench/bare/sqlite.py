@@ -79,7 +79,7 @@ async def many(parent: Parent, *, url: str, rows_from: str, count: int, batch: i
 
 
 async def drain(parent: Parent, *, url: str, batch: int, seat: dict[str, Any]) -> dict[str, float]:
-    """The completion of one batch and the claim of the next share a transaction: nothing is faster on SQLite."""
+    """The completion of one batch, as the driver takes batches, and the claim of the next share a transaction."""
     count, connection = Seat.of(seat).put, connect(url)
     await parent.go()
     watch = Stopwatch()
