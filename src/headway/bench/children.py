@@ -54,6 +54,11 @@ class Child:
         await self._process.wait()
         self._complaints.close()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     async def ready(self) -> None:
         """Until it says so."""
         word = await self._hear()
