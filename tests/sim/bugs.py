@@ -178,7 +178,7 @@ _BATCH_FENCE = " and headway_job.token = batch.token and finished_token is not b
 _UNCHARGED = "attempt = attempt - (?3 in ('snooze', 'give_back', 'parked'))"
 
 BUGS: dict[str, Plant] = {
-    "finish asks for no token": lambda: _changed("complete_untied", _FENCE),
+    "finish asks for no token": lambda: _changed("complete_untied", _BATCH_FENCE),
     "a second look at an end asks for no token": lambda: _changed("complete_jobs", _BATCH_FENCE),
     "release asks for no token": lambda: _changed("release_jobs", _FENCE),
     "claim does not raise the token": lambda: _changed("claim_due", "token = token + 1", "token = max(token, 1)"),
