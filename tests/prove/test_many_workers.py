@@ -44,6 +44,7 @@ WORKERS = [int(number) for number in os.environ.get("HEADWAY_MANY_WORKERS", "1,8
 REFERENCE = 8
 """Workers that a crowd is compared with."""
 PAIRS = 5
+BARE_RUNS = 3
 WARM_UP = 1000
 IDLE_SECONDS = 15.0
 COUNTS_LAG = 11.0
@@ -268,7 +269,7 @@ async def observe(server: PostgresServer, workers: int) -> Crowd:
         workers=workers,
         rates=[rate for _, rate in pairs],
         beside=[reference for reference, _ in pairs],
-        bare=await bare_rate(server, workers),
+        bare=statistics.median([await bare_rate(server, workers) for _ in range(BARE_RUNS)]),
         connections=connections / workers,
         idle=idle / workers,
         per_job=per_job,
@@ -331,7 +332,7 @@ def show(crowds: list[Crowd]) -> None:
 async def test_many_workers_share_one_server(server: PostgresServer) -> None:
     crowds = [await observe(server, workers) for workers in WORKERS]
     show(crowds)
-    best = max(crowd.share for crowd in crowds)
+    best = max(1.0, *(crowd.share for crowd in crowds))
     # Three each, and one in all for whoever does the upkeep at that moment.
     assert [crowd.workers for crowd in crowds if crowd.connections * crowd.workers > 3 * crowd.workers + 1] == []
     assert [crowd.workers for crowd in crowds if crowd.idle > 2] == []

@@ -6,7 +6,8 @@ import msgspec
 
 SLOTS = 1000
 """Slots of the workers that drain. They hold up to 2,000 jobs, in claims as large as those of the bare pipeline. That
-holds up to five batches on PostgreSQL: two just being claimed and completed, one that runs, two between them."""
+holds up to five batches on PostgreSQL (two just being claimed and completed, one that runs, two between them), and on
+SQLite, where nothing goes on side by side, one."""
 BATCH = 500
 """Jobs per claim and per completion of the bare pipeline."""
 CALLERS = 100

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import sqlite3
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
 from typing import Any
 
 from uuid_utils.compat import uuid7
@@ -79,7 +82,7 @@ async def many(parent: Parent, *, url: str, rows_from: str, count: int, batch: i
 
 
 async def drain(parent: Parent, *, url: str, batch: int, seat: dict[str, Any]) -> dict[str, float]:
-    """The completion of one batch, as the driver takes batches, and the claim of the next share a transaction."""
+    """The completion of one batch and the claim of the next share a transaction: nothing is faster on SQLite."""
     count, connection = Seat.of(seat).put, connect(url)
     await parent.go()
     watch = Stopwatch()
@@ -88,7 +91,7 @@ async def drain(parent: Parent, *, url: str, batch: int, seat: dict[str, Any]) -
     while True:
         now = now_us()
         connection.execute("begin immediate")
-        connection.executemany(SQL["complete"].text, [(token, job_id, now) for token, job_id, _ in done])
+        _complete(connection, done)
         rows = connection.execute(SQL["claim"].text, (QUEUE, batch, uuid7().bytes, uuid7().bytes, now)).fetchall()
         connection.execute("commit")
         ended += len(done)
@@ -151,7 +154,7 @@ async def claim(_parent: Parent, *, url: str, rows_from: str, rows: int, times: 
         took.append(clock.monotonic() - began)
         assert len(claimed) == rows
         connection.execute("begin immediate")
-        connection.executemany(SQL["complete"].text, [(row[1], row[0], now_us()) for row in claimed])
+        _complete(connection, [(row[1], row[0], now_us()) for row in claimed])
         connection.execute("commit")
     return took
 
@@ -182,6 +185,16 @@ def _insert(connection: sqlite3.Connection, rows: list[Any]) -> None:
     connection.execute("begin immediate")
     connection.executemany(SQL["insert_one"].text, rows)
     connection.execute("commit")
+
+
+def _complete(connection: sqlite3.Connection, done: Sequence[tuple[int, bytes, int]]) -> None:
+    if done:
+        connection.execute(_complete_text(len(done)), [*chain.from_iterable(done)])
+
+
+@cache
+def _complete_text(rows: int) -> str:
+    return SQL["complete"].text.replace("(null, null, null)", ", ".join(["(?, ?, ?)"] * rows))
 
 
 def _bell(url: str) -> str:

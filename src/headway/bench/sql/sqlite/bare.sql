@@ -28,10 +28,13 @@ where id in (
 returning id, token, lease_id, kind, name, queue, payload, attempt, failures, losses, timeout, retry, correlation_id,
           traceparent, key, rank, run_at;
 
--- name: complete(token, id; now)
+-- name: complete()
+-- The nulls stand for as many rows as are completed at once, by one statement: each has its price.
+with batch(token, id, now) as materialized (values (null, null, null))
 update headway_job
-set state = 'completed', outcome = 'succeeded', finished_token = :token, finished_at = :now, started_at = :now
-where id = :id and token = :token;
+set state = 'completed', outcome = 'succeeded', finished_token = batch.token, finished_at = batch.now,
+    started_at = batch.now
+from batch where headway_job.id = batch.id and headway_job.token = batch.token;
 
 -- name: send(; id, payload, now)
 -- One due job, for the floor of latency.
