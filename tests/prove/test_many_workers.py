@@ -10,8 +10,8 @@ turn with it, on another database of the same server; whoever is not at work is 
 median of the shares. Eight beside eight tell how far that is to be trusted.
 
 The aim is 80 % of the best with any number of workers; the table says what of it is reached. What fails the proof is
-less, for the noise that is left: under 70 % of the best, or a hundred workers that do less than as many processes which
-send nothing but the bare statements.
+less, for the noise that is left: under 70 % of the best, or under half of what as many processes do which send nothing
+but the bare statements.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ async def test_many_workers_share_one_server(server: PostgresServer) -> None:
     assert [crowd.workers for crowd in crowds if crowd.idle > 2] == []
     assert [crowd.workers for crowd in crowds if crowd.per_job > STAMPEDE] == []
     assert [crowd.workers for crowd in crowds if crowd.share / best < 0.7] == []
-    assert [crowd.workers for crowd in crowds if crowd.workers >= 100 and crowd.rate < crowd.bare] == []
+    assert [crowd.workers for crowd in crowds if crowd.rate < crowd.bare / 2] == []
 
 
 async def test_an_old_snapshot_does_not_slow_many_workers_down(server: PostgresServer) -> None:
